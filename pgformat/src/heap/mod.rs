@@ -1,0 +1,3 @@
+//! Heap tuples and heap pages.
+
+pub mod tuple;

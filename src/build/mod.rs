@@ -1,0 +1,1 @@
+//! relation files from tuples: heap, toast, btree, visibility map, segments.

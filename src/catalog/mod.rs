@@ -1,0 +1,183 @@
+//! What the server says of relations, indexes, types and collations: plain data, read once.
+//!
+//! These structures are the plan's view of the catalogs; nothing here talks to the server
+//! but [`read`].
+
+pub mod read;
+
+use pgformat::ids::Oid;
+use pgformat::layout::AttributeLayout;
+
+/// A table as the catalogs describe it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Relation {
+    /// pg_class.oid.
+    pub oid: Oid,
+    /// Namespace name, unquoted.
+    pub schema: String,
+    /// Name, unquoted.
+    pub name: String,
+    /// pg_class.relkind: `r`, `p`, `v`, `m`, `f`, `S`.
+    pub kind: char,
+    /// pg_class.relpersistence: `p`, `u`, `t`.
+    pub persistence: char,
+    /// Name of the table access method; empty for views.
+    pub access_method: String,
+    /// pg_class.reltablespace; 0 is the database's default.
+    pub tablespace: Oid,
+    /// reloption fillfactor, 100 when unset.
+    pub fillfactor: u8,
+    /// reloption toast_tuple_target in bytes, 2032 when unset.
+    pub toast_tuple_target_bytes: usize,
+    /// All attributes by attnum, dropped ones included: element 0 is attnum 1.
+    pub columns: Vec<Column>,
+    /// Every index with indislive, whatever its other flags.
+    pub indexes: Vec<Index>,
+    /// The TOAST table.
+    pub toast: Option<ToastRelation>,
+    /// What stands in the way of a native load, or must be looked at by the plan.
+    pub features: Features,
+    /// pg_relation_size of the main fork in bytes.
+    pub size_bytes: u64,
+}
+
+/// The TOAST table and its index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToastRelation {
+    /// pg_class.oid of the TOAST table.
+    pub oid: Oid,
+    /// pg_class.oid of its index on (chunk_id, chunk_seq).
+    pub index_oid: Oid,
+}
+
+/// An attribute of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// pg_attribute.attnum, from 1.
+    pub attnum: i16,
+    /// Name, unquoted; of a dropped column the server's placeholder.
+    pub name: String,
+    /// The bytes' layout (valid for dropped ones too).
+    pub layout: AttributeLayout,
+    /// atttypid; 0 when dropped.
+    pub type_oid: Oid,
+    /// format_type(atttypid, atttypmod), for messages; empty when dropped.
+    pub type_name: String,
+    /// atttypmod, -1 when none.
+    pub typmod: i32,
+    /// attcollation, 0 when none.
+    pub collation: Oid,
+    /// attnotnull.
+    pub not_null: bool,
+    /// attisdropped.
+    pub dropped: bool,
+    /// pg_get_expr of the default, if any (for generated columns: the expression).
+    pub default: Option<String>,
+    /// attidentity: `a`, `d`, or a space.
+    pub identity: char,
+    /// attgenerated: `s`, `v` (18), or a space.
+    pub generated: char,
+}
+
+/// Things of a table that a load must respect.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Features {
+    /// Names of enabled user triggers that fire on INSERT (not replica-only ones, not internal).
+    pub insert_triggers: Vec<String>,
+    /// Names of rules.
+    pub rules: Vec<String>,
+    /// Names of CHECK constraints that are enforced.
+    pub checks: Vec<String>,
+    /// Names of foreign keys of this table.
+    pub foreign_keys: Vec<String>,
+    /// Tables (qualified, quoted) whose foreign keys reference this one.
+    pub referenced_by: Vec<String>,
+    /// Names of exclusion constraints.
+    pub exclusions: Vec<String>,
+    /// relispartition, with the partition constraint as SQL.
+    pub partition_constraint: Option<String>,
+    /// relrowsecurity and the current role is subject to it.
+    pub row_security: bool,
+    /// It has inheritance children.
+    pub has_children: bool,
+}
+
+/// An index as the catalogs describe it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Index {
+    /// pg_class.oid of the index.
+    pub oid: Oid,
+    /// Name, unquoted.
+    pub name: String,
+    /// Its schema, unquoted.
+    pub schema: String,
+    /// Access method's name: btree, hash, gin, ...
+    pub access_method: String,
+    /// pg_class.reltablespace.
+    pub tablespace: Oid,
+    /// indisunique.
+    pub unique: bool,
+    /// indisprimary.
+    pub primary: bool,
+    /// indnullsnotdistinct (15 and later).
+    pub nulls_not_distinct: bool,
+    /// indimmediate: false for deferrable constraints.
+    pub immediate: bool,
+    /// indisvalid.
+    pub valid: bool,
+    /// It is partial.
+    pub has_predicate: bool,
+    /// reloption fillfactor; 90 when unset.
+    pub fillfactor: u8,
+    /// reloption deduplicate_items; true when unset.
+    pub deduplicate_items: bool,
+    /// Key columns, then INCLUDE columns.
+    pub columns: Vec<IndexColumn>,
+    /// How many of `columns` are keys.
+    pub key_count: usize,
+    /// pg_get_indexdef.
+    pub definition: String,
+    /// btm_allequalimage as this server sets it for this index (from a scratch table);
+    /// `None` until asked or when not a btree.
+    pub allequalimage: Option<bool>,
+}
+
+/// An attribute of an index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexColumn {
+    /// The table's attnum; 0 for an expression.
+    pub attnum: i16,
+    /// atttypid of the index's own attribute (cstring for name keys).
+    pub type_oid: Oid,
+    /// The layout of the index's own attribute.
+    pub layout: AttributeLayout,
+    /// Name of the operator class, unqualified, as `text_ops`; empty for INCLUDE columns.
+    pub opclass: String,
+    /// The operator class stands in pg_catalog.
+    pub opclass_is_core: bool,
+    /// DESC.
+    pub descending: bool,
+    /// NULLS FIRST.
+    pub nulls_first: bool,
+    /// The key's collation; `None` where the type has none.
+    pub collation: Option<Collation>,
+}
+
+/// A collation and what is known of its versions.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Collation {
+    /// pg_collation.oid; the database's default (100) is resolved to what it stands for.
+    pub oid: Oid,
+    /// Name, for messages.
+    pub name: String,
+    /// `c` libc, `i` ICU, `b` builtin.
+    pub provider: char,
+    /// LC_COLLATE for libc, the locale for ICU and builtin.
+    pub locale: String,
+    /// Deterministic.
+    pub deterministic: bool,
+    /// The version recorded at creation, if any.
+    pub recorded_version: Option<String>,
+    /// The version the server's library has now, if any.
+    pub actual_version: Option<String>,
+}

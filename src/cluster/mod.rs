@@ -1,0 +1,1 @@
+//! the running or privately started server, files, staging, journal, register, recover.

@@ -1,0 +1,1 @@
+//! plan, pack, place, seal: the verbs in one readable place; the report.

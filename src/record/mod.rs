@@ -1,0 +1,1 @@
+//! bytes to fields: csv, text; splitting a file for parallel parsing.

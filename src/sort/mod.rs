@@ -1,0 +1,1 @@
+//! index keys, runs, merge, memory budget.

@@ -1,0 +1,1 @@
+//! where bytes come from: file, stdin, compressed.

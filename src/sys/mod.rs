@@ -1,0 +1,1 @@
+//! the only unsafe code: SIMD and libc.
