@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(
             t,
             FormedTuple {
-                pos: 8,
+                pos: 0,
                 len: 24 + 4 + 4 + 4
             }
         );
