@@ -119,6 +119,12 @@ impl TupleBuilder {
         &self.arena[..self.finished]
     }
 
+    /// The same bytes, to be completed in place: value ids of TOAST pointers are known only
+    /// after the rows before have been placed.
+    pub fn arena_mut(&mut self) -> &mut [u8] {
+        &mut self.arena[..self.finished]
+    }
+
     /// Starts a row.
     #[inline]
     pub fn begin_row(&mut self) {
@@ -296,6 +302,13 @@ impl TupleBuilder {
     /// Drops the row in hand.
     pub fn abandon_row(&mut self) {
         self.cursor = self.finished;
+    }
+
+    /// Where in the arena [`TupleBuilder::attribute`] of `index` begins; `None` for null.
+    #[inline]
+    pub fn attribute_pos(&self, index: usize) -> Option<u32> {
+        let span = self.spans[index];
+        (span != NULL_SPAN).then_some(span.start)
     }
 
     /// The stored bytes of attribute `index` (from 0) of the row in hand or just finished;

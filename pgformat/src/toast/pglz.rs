@@ -1,0 +1,412 @@
+//! PostgreSQL's own LZ compression, bit for bit, with the default strategy.
+//!
+//! The output is groups of eight items behind a control byte, the lowest bit first: a clear
+//! bit is a literal byte, a set bit a match of 3 to 273 bytes up to 4094 bytes back:
+//!
+//! ```text
+//! offset high 4 bits, length - 3 | offset low 8 bits                  3 to 17 bytes
+//! offset high 4 bits, 15         | offset low 8 bits | length - 18    18 to 273 bytes
+//! ```
+//!
+//! Which matches are found is part of the format here: the candidates are the earlier
+//! positions with the same hash of four bytes, newest first, and the search settles for less
+//! the longer it takes (128 bytes at first, a tenth less after each candidate).
+//!
+//! The server keeps doubly linked lists and unlinks what grows too old. Here a position's link is the
+//! position before it with the same hash, in a ring of 4096; an old position is recognised by
+//! its distance, so nothing is ever unlinked, nor cleared between values: positions count on
+//! from one value to the next.
+//!
+//! PostgreSQL: `src/common/pg_lzcompress.c`.
+
+use std::ffi::c_char;
+
+/// Shorter values are not compressed.
+pub const MIN_INPUT_BYTES: usize = 32;
+/// The compressed form must be shorter than this part of the value, in percent.
+const MAX_RATE_PERCENT: usize = 75;
+/// Output bytes without a match after which the value counts as incompressible.
+const FIRST_SUCCESS_BY_BYTES: usize = 1024;
+/// The search ends at a match of this length.
+const GOOD_MATCH_BYTES: usize = 128;
+/// How much of it is given up after each candidate, in percent.
+const GOOD_MATCH_DROP_PERCENT: usize = 10;
+/// The longest match.
+const MAX_MATCH_BYTES: usize = 273;
+/// From this distance on a position is out of reach.
+const OUT_OF_REACH: u32 = 0x0fff;
+
+const RING: usize = 4096;
+const MAX_LISTS: usize = 8192;
+/// The server counts lengths in an int.
+const MAX_INPUT_BYTES: usize = i32::MAX as usize;
+
+/// The compressor's memory, for one value after another.
+#[derive(Debug)]
+pub struct Pglz {
+    /// The newest position with a hash.
+    newest: Box<[u32; MAX_LISTS]>,
+    /// Of each of the last 4096 positions: the one before it with the same hash.
+    older: Box<[u32; RING]>,
+    /// The position that the next value begins at; at least `RING` past the last value's end.
+    base: u32,
+}
+
+impl Default for Pglz {
+    fn default() -> Pglz {
+        Pglz::new()
+    }
+}
+
+/// The length of the common start of `source[at..]` and `source[back..]`, at most `max`, with
+/// `back` < `at` and `at + max` within the source.
+#[inline]
+fn common_bytes(source: &[u8], back: usize, at: usize, max: usize) -> usize {
+    let (a, b) = (&source[back..back + max], &source[at..at + max]);
+    let (a_words, b_words) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    for (i, (x, y)) in a_words.0.iter().zip(b_words.0).enumerate() {
+        let differ = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if differ != 0 {
+            return i * 8 + differ.trailing_zeros() as usize / 8;
+        }
+    }
+    let whole = a_words.0.len() * 8;
+    whole
+        + a_words
+            .1
+            .iter()
+            .zip(b_words.1)
+            .take_while(|(x, y)| x == y)
+            .count()
+}
+
+/// The hash of the four bytes at `at`; near the end, of the first alone. Bytes are the
+/// platform's `char`, signed or not, as in the server.
+#[inline]
+fn hash(source: &[u8], at: usize, mask: usize) -> usize {
+    let wide = |byte: u8| byte as c_char as i32;
+    let hash = match source[at..].first_chunk::<4>() {
+        Some(&[a, b, c, d]) => wide(a) << 6 ^ wide(b) << 4 ^ wide(c) << 2 ^ wide(d),
+        None => wide(source[at]),
+    };
+    // The second mask changes nothing and tells the compiler the bound.
+    hash as usize & mask & (MAX_LISTS - 1)
+}
+
+impl Pglz {
+    /// A compressor.
+    pub fn new() -> Pglz {
+        Pglz {
+            newest: Box::new([0; MAX_LISTS]),
+            older: Box::new([0; RING]),
+            base: RING as u32,
+        }
+    }
+
+    /// The position that a value of `len` bytes begins at.
+    fn begin(&mut self, len: usize) -> u32 {
+        let end = self.base as usize + len + RING;
+        if end > u32::MAX as usize {
+            self.newest.fill(0);
+            self.base = RING as u32;
+        }
+        let base = self.base;
+        self.base = (base as usize + len + RING) as u32;
+        base
+    }
+
+    /// Remembers a position with its hash.
+    #[inline]
+    fn remember(&mut self, position: u32, hash: usize) {
+        self.older[position as usize % RING] = self.newest[hash];
+        self.newest[hash] = position;
+    }
+
+    /// The best match for the bytes at `at`: length and distance; length 0 when there is none.
+    #[inline]
+    fn find(&self, source: &[u8], at: usize, position: u32, hash: usize) -> (usize, usize) {
+        let longest = MAX_MATCH_BYTES.min(source.len() - at);
+        let mut good = GOOD_MATCH_BYTES;
+        let (mut best, mut best_distance) = (0, 0);
+        let mut candidate = self.newest[hash];
+        loop {
+            let distance = position - candidate;
+            if distance >= OUT_OF_REACH {
+                break;
+            }
+            let back = at - distance as usize;
+            // A longer match must agree where the best one ended.
+            if source[back + best] == source[at + best] {
+                let len = common_bytes(source, back, at, longest);
+                if len > best {
+                    (best, best_distance) = (len, distance as usize);
+                    if best == longest {
+                        break;
+                    }
+                }
+            }
+            if best >= good {
+                break;
+            }
+            good -= good * GOOD_MATCH_DROP_PERCENT / 100;
+            candidate = self.older[candidate as usize % RING];
+        }
+        (best, best_distance)
+    }
+
+    /// Appends the compressed form of `source` to `out`. Returns false, and leaves `out` as it
+    /// was, where the server gives up: a value shorter than 32 bytes, nothing found in the
+    /// first kilobyte, or less than a quarter saved.
+    ///
+    /// Takes memory for its output step by step, at most three quarters of the value.
+    ///
+    /// PostgreSQL: `pglz_compress` with `PGLZ_strategy_default`.
+    pub fn compress(&mut self, source: &[u8], out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        let compressed = self.compress_after(source, out, start);
+        out.truncate(compressed.unwrap_or(start));
+        compressed.is_some()
+    }
+
+    /// The end of the compressed form in `out`, which may be longer; `None` to give up.
+    fn compress_after(&mut self, source: &[u8], out: &mut Vec<u8>, start: usize) -> Option<usize> {
+        let len = source.len();
+        if !(MIN_INPUT_BYTES..=MAX_INPUT_BYTES).contains(&len) {
+            return None;
+        }
+        let max_bytes = if len > MAX_INPUT_BYTES / 100 {
+            len / 100 * MAX_RATE_PERCENT
+        } else {
+            len * MAX_RATE_PERCENT / 100
+        };
+        let mask = match len {
+            0..128 => 511,
+            128..256 => 1023,
+            256..512 => 2047,
+            512..1024 => 4095,
+            _ => MAX_LISTS - 1,
+        };
+        let base = self.begin(len);
+
+        let mut end = start;
+        let mut control_pos = start;
+        let mut control = 0u8;
+        let mut bit = 0u8;
+        let mut found = false;
+        let mut at = 0;
+        while at < len {
+            if end - start >= max_bytes || (!found && end - start >= FIRST_SUCCESS_BY_BYTES) {
+                return None;
+            }
+            // An item takes at most a control byte and three more.
+            if end + 4 > out.len() {
+                let more = (out.len() - start).clamp(2048, 64 << 20).min(max_bytes + 4);
+                out.resize(end + more.max(4), 0);
+            }
+            if bit == 0 {
+                if end > start {
+                    out[control_pos] = control;
+                }
+                control_pos = end;
+                end += 1;
+                control = 0;
+                bit = 1;
+            }
+            let position = base + at as u32;
+            let hash_here = hash(source, at, mask);
+            let (matched, distance) = self.find(source, at, position, hash_here);
+            self.remember(position, hash_here);
+            if matched > 2 {
+                control |= bit;
+                let high = (distance >> 4 & 0xf0) as u8;
+                out[end + 1] = distance as u8;
+                if matched > 17 {
+                    out[end] = high | 0x0f;
+                    out[end + 2] = (matched - 18) as u8;
+                    end += 3;
+                } else {
+                    out[end] = high | (matched - 3) as u8;
+                    end += 2;
+                }
+                for inner in 1..matched {
+                    self.remember(position + inner as u32, hash(source, at + inner, mask));
+                }
+                at += matched;
+                found = true;
+            } else {
+                out[end] = source[at];
+                end += 1;
+                at += 1;
+            }
+            bit <<= 1;
+        }
+        out[control_pos] = control;
+        (end - start < max_bytes).then_some(end)
+    }
+}
+
+/// Appends the `raw_bytes` bytes that `compressed` stands for to `out`. Returns false, with
+/// `out` as it was, when it is not the compressed form of exactly so many bytes.
+///
+/// PostgreSQL: `pglz_decompress` with `check_complete`.
+pub fn decompress(compressed: &[u8], raw_bytes: usize, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    let whole = decompress_after(compressed, raw_bytes, out, start).is_some();
+    if !whole {
+        out.truncate(start);
+    }
+    whole
+}
+
+fn decompress_after(
+    compressed: &[u8],
+    raw_bytes: usize,
+    out: &mut Vec<u8>,
+    start: usize,
+) -> Option<()> {
+    let end = start + raw_bytes;
+    let mut rest = compressed;
+    while out.len() < end {
+        let Some((&control, after)) = rest.split_first() else {
+            break;
+        };
+        rest = after;
+        for bit in 0..8 {
+            if rest.is_empty() || out.len() == end {
+                break;
+            }
+            if control >> bit & 1 == 0 {
+                out.push(rest[0]);
+                rest = &rest[1..];
+                continue;
+            }
+            let (&[first, low], after) = rest.split_first_chunk::<2>()?;
+            rest = after;
+            let mut len = (first & 0x0f) as usize + 3;
+            if len == 18 {
+                let (&more, after) = rest.split_first()?;
+                rest = after;
+                len += more as usize;
+            }
+            let distance = ((first & 0xf0) as usize) << 4 | low as usize;
+            let len = len.min(end - out.len());
+            let from = out
+                .len()
+                .checked_sub(distance)
+                .filter(|from| *from >= start)?;
+            if distance == 0 {
+                return None;
+            }
+            // A match longer than its distance repeats what it has just written.
+            let mut left = len;
+            while left > 0 {
+                let step = left.min(out.len() - from);
+                out.extend_from_within(from..from + step);
+                left -= step;
+            }
+        }
+    }
+    (out.len() == end && rest.is_empty()).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compressed(source: &[u8]) -> Option<Vec<u8>> {
+        let mut out = b"kept".to_vec();
+        let done = Pglz::new().compress(source, &mut out);
+        assert_eq!(&out[..4], b"kept");
+        if !done {
+            assert_eq!(out.len(), 4);
+        }
+        done.then(|| out[4..].to_vec())
+    }
+
+    #[test]
+    fn a_hundred_equal_bytes_are_a_literal_and_one_match() {
+        // 99 bytes one byte back: 0x0f, distance 1, 99 - 18.
+        assert_eq!(compressed(&[b'x'; 100]).unwrap(), [0b10, b'x', 0x0f, 1, 81]);
+    }
+
+    #[test]
+    fn thirty_one_bytes_are_never_compressed() {
+        assert_eq!(compressed(&[b'x'; 31]), None);
+        assert!(compressed(&[b'x'; 32]).is_some());
+    }
+
+    #[test]
+    fn a_kilobyte_without_a_match_ends_the_attempt() {
+        let mut seed = 1u32;
+        let mut noise: Vec<u8> = (0..1100)
+            .map(|_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (seed >> 24) as u8
+            })
+            .collect();
+        noise.resize(100_000, 0);
+        assert_eq!(compressed(&noise), None);
+    }
+
+    #[test]
+    fn a_compressor_gives_the_same_bytes_for_its_first_and_any_later_value() {
+        let mut pglz = Pglz::new();
+        for round in 0..3 {
+            for len in [40, 200, 700, 5000, 20_000] {
+                let value: Vec<u8> = (0..len).map(|i| b"abcdefg hij"[i * i / 7 % 11]).collect();
+                let mut out = Vec::new();
+                let done = pglz.compress(&value, &mut out);
+                assert_eq!(
+                    done.then_some(out),
+                    compressed(&value),
+                    "round {round}, {len}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn positions_start_over_before_they_overflow() {
+        let mut pglz = Pglz::new();
+        let value: Vec<u8> = (0..9000).map(|i| b"abcdefg hij"[i * i / 7 % 11]).collect();
+        let mut before = Vec::new();
+        assert!(pglz.compress(&value, &mut before));
+        pglz.base = u32::MAX - 9000;
+        let mut after = Vec::new();
+        assert!(pglz.compress(&value, &mut after));
+        assert_eq!(before, after);
+        assert!(pglz.base < 20_000);
+    }
+
+    #[test]
+    fn what_was_compressed_comes_back() {
+        let mut pglz = Pglz::new();
+        let mut seed = 7u32;
+        for len in (32..3000).step_by(37) {
+            let value: Vec<u8> = (0..len)
+                .map(|_| {
+                    seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    b"aaab\xff\xfe"[(seed >> 24) as usize % 6]
+                })
+                .collect();
+            let mut out = Vec::new();
+            if pglz.compress(&value, &mut out) {
+                let mut raw = Vec::new();
+                assert!(decompress(&out, len, &mut raw));
+                assert_eq!(raw, value);
+                assert!(!decompress(&out, len + 1, &mut raw));
+                assert!(!decompress(&out[..out.len() - 1], len, &mut raw));
+                assert_eq!(raw, value);
+            }
+        }
+    }
+
+    #[test]
+    fn a_match_before_the_start_is_refused() {
+        let mut out = b"before".to_vec();
+        assert!(!decompress(&[0b10, b'x', 0x00, 2], 4, &mut out));
+        assert!(!decompress(&[0b10, b'x', 0x00, 0], 4, &mut out));
+        assert!(decompress(&[0b10, b'x', 0x00, 1], 4, &mut out));
+        assert_eq!(out, b"beforexxxx");
+    }
+}
