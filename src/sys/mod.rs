@@ -1,1 +1,4 @@
 //! the only unsafe code: SIMD and libc.
+
+pub mod files;
+pub mod simd;

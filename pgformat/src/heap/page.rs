@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_row_of_one_int4_comes_226_times_to_a_full_page() {
         assert_eq!(filled(100, 28), 226);
-        assert_eq!(filled(50, 28), 112);
+        assert_eq!(filled(50, 28), 113);
     }
 
     #[test]

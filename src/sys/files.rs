@@ -1,0 +1,44 @@
+//! What the standard library does not say to the kernel about files.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+/// Takes disk space for bytes `start..end` of the file and makes it at least `end` bytes long.
+///
+/// # Errors
+/// The kernel's; `EOPNOTSUPP` where the file system cannot.
+pub fn allocate(file: &File, start: u64, end: u64) -> io::Result<()> {
+    loop {
+        // SAFETY: the descriptor is open as long as `file` lives; the call takes numbers only.
+        let result = unsafe {
+            libc::fallocate(
+                file.as_raw_fd(),
+                0,
+                start as libc::off_t,
+                (end - start) as libc::off_t,
+            )
+        };
+        if result == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+/// Asks the kernel to begin writing these bytes of the page cache to disk; a hint, so errors
+/// do not matter: the fsync at the end tells them.
+pub fn start_write_back(file: &File, start: u64, len_bytes: u64) {
+    // SAFETY: the descriptor is open as long as `file` lives; the call takes numbers only.
+    unsafe {
+        libc::sync_file_range(
+            file.as_raw_fd(),
+            start as libc::off_t,
+            len_bytes as libc::off_t,
+            libc::SYNC_FILE_RANGE_WRITE,
+        );
+    }
+}
