@@ -1,4 +1,5 @@
-//! The visibility map of a heap that is all visible and all frozen.
+//! The visibility map of a heap that is all visible and all frozen, and that of its TOAST
+//! table, in which no bit is set: the server makes room for it there and then marks nothing.
 //!
 //! Two bits per heap block (all-visible, all-frozen), four blocks to a byte from the low bits
 //! up, in the 8168 bytes after each page's header; one map page serves 32672 heap blocks. Its
@@ -46,6 +47,13 @@ pub fn fill_page(map_block: BlockNumber, heap_blocks: BlockNumber, page: &mut Pa
     if rest > 0 {
         map[full] = (1 << (2 * rest)) - 1;
     }
+}
+
+/// Fills a page of the map of a TOAST table: as long as any map ([`map_blocks`]), and no bit
+/// set. The checksum is the caller's.
+pub fn fill_unset_page(page: &mut Page) {
+    PageHeader::empty(0).write(page);
+    page[HEADER_BYTES..].fill(0);
 }
 
 #[cfg(test)]
