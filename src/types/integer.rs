@@ -77,8 +77,7 @@ enum Fault {
 fn split_sign(field: &[u8]) -> (bool, &[u8]) {
     match skip_spaces(field) {
         [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
+        [b'+', rest @ ..] | rest => (false, rest),
     }
 }
 

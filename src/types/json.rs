@@ -12,7 +12,7 @@ use super::wording::shown;
 use crate::error::ValueError;
 use pgformat::version::MajorVersion;
 
-/// How deep containers may nest. The server's limit is its stack: with max_stack_depth at its
+/// How deep containers may nest. The server's limit is its stack: with `max_stack_depth` at its
 /// default of 2 MB it gives up between 6,000 and 15,000 levels, as compiled.
 pub(super) const MAX_DEPTH: usize = 6_000;
 
@@ -561,9 +561,9 @@ fn skip_plain(input: &[u8], mut pos: usize) -> usize {
         let word = u64::from_le_bytes(*chunk);
         // Has-less-than of bytes below 0x80, and has-zero of the difference to each letter.
         let control = word.wrapping_sub(ONES * 32) & !word;
-        let quote = word ^ ONES * u64::from(b'"');
+        let quote = word ^ (ONES * u64::from(b'"'));
         let quote = quote.wrapping_sub(ONES) & !quote;
-        let backslash = word ^ ONES * u64::from(b'\\');
+        let backslash = word ^ (ONES * u64::from(b'\\'));
         let backslash = backslash.wrapping_sub(ONES) & !backslash;
         let found = (control | quote | backslash) & HIGHS;
         if found != 0 {

@@ -40,7 +40,7 @@ pub(super) fn invalid_allocation(bytes: u64) -> Box<ValueError> {
     )
 }
 
-/// isspace() in the C locale.
+/// `isspace()` in the C locale.
 #[inline]
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')

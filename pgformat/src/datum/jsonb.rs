@@ -321,7 +321,7 @@ impl Builder {
         self.out.resize(align_up(base, 4), 0);
         let header = flag
             | match node.kind {
-                Kind::Object => OBJECT | node.len / 2,
+                Kind::Object => OBJECT | (node.len / 2),
                 _ => ARRAY | node.len,
             };
         self.out.extend_from_slice(&header.to_le_bytes());
