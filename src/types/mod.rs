@@ -1,1 +1,279 @@
-//! fields to datums: one file per type family, one table that lists them all.
+//! Fields to datums: one file per type family, and here the one table that lists them all.
+//!
+//! In the plan each column is resolved to an [`Encoder`] once; in pack [`Encoder::encode`] turns
+//! each field of that column into the attribute's bytes, right in the tuple under construction.
+//! What a field means, and the error when it means nothing, is what the input function of the
+//! server's version says.
+//!
+//! The database's encoding is UTF-8, and fields are valid in it: text lengths, names and the
+//! `\u` escapes of jsonb depend on it.
+
+#![expect(
+    clippy::unnecessary_box_returns,
+    reason = "values are refused rarely: a result stays small when its error is boxed"
+)]
+
+pub mod datetime;
+
+mod boolean;
+mod bytea;
+mod character;
+mod digits;
+mod float;
+mod integer;
+mod json;
+mod jsonb;
+mod numeric;
+mod uuid;
+mod wording;
+
+use crate::error::ValueError;
+use datetime::DateTimeSettings;
+use pgformat::datum::{type_oid, varlena};
+use pgformat::heap::tuple::TupleBuilder;
+use pgformat::ids::Oid;
+use pgformat::version::MajorVersion;
+
+/// What the meaning of fields depends on besides their type.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The target server's version.
+    pub version: MajorVersion,
+    /// For the date/time family.
+    pub datetime: DateTimeSettings,
+}
+
+/// Storage that the encoders keep from value to value; one for each thread.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    text: Vec<u8>,
+    numeric: numeric::Buffers,
+    json: json::Buffers,
+    jsonb: jsonb::Buffers,
+}
+
+impl Scratch {
+    /// Without storage yet.
+    pub fn new() -> Scratch {
+        Scratch::default()
+    }
+}
+
+/// How the fields of one column become attributes: a type and its modifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoder(Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Bool,
+    Bytea,
+    Char,
+    Name,
+    Int2,
+    Int4,
+    Int8,
+    Oid,
+    /// text, and varchar and bpchar without a length
+    Text,
+    Varchar {
+        max_chars: u32,
+    },
+    Bpchar {
+        max_chars: u32,
+    },
+    Json,
+    Jsonb,
+    Float4,
+    Float8,
+    Numeric(Option<numeric::Typmod>),
+    Uuid,
+    Date,
+    Time {
+        typmod: i32,
+    },
+    Timetz {
+        typmod: i32,
+    },
+    Timestamp {
+        typmod: i32,
+    },
+    Timestamptz {
+        typmod: i32,
+    },
+    Interval {
+        typmod: i32,
+    },
+}
+
+/// Every type that is built natively.
+pub const NATIVE_TYPES: [Oid; 23] = [
+    type_oid::BOOL,
+    type_oid::BYTEA,
+    type_oid::CHAR,
+    type_oid::NAME,
+    type_oid::INT8,
+    type_oid::INT2,
+    type_oid::INT4,
+    type_oid::TEXT,
+    type_oid::OID,
+    type_oid::JSON,
+    type_oid::FLOAT4,
+    type_oid::FLOAT8,
+    type_oid::BPCHAR,
+    type_oid::VARCHAR,
+    type_oid::DATE,
+    type_oid::TIME,
+    type_oid::TIMESTAMP,
+    type_oid::TIMESTAMPTZ,
+    type_oid::INTERVAL,
+    type_oid::TIMETZ,
+    type_oid::NUMERIC,
+    type_oid::UUID,
+    type_oid::JSONB,
+];
+
+/// The longest field that a varlena can hold as it stands.
+const MAX_PAYLOAD_BYTES: usize = varlena::MAX_BYTES - varlena::HEADER_BYTES;
+
+impl Encoder {
+    /// The encoder of a column of this type (`atttypid`) and modifier (`atttypmod`); `None` when
+    /// the type is not built natively. Domains are the caller's to look through.
+    pub fn resolve(type_oid: Oid, typmod: i32, _settings: &Settings) -> Option<Encoder> {
+        Some(Encoder(match type_oid {
+            type_oid::BOOL => Kind::Bool,
+            type_oid::BYTEA => Kind::Bytea,
+            type_oid::CHAR => Kind::Char,
+            type_oid::NAME => Kind::Name,
+            type_oid::INT8 => Kind::Int8,
+            type_oid::INT2 => Kind::Int2,
+            type_oid::INT4 => Kind::Int4,
+            type_oid::TEXT => Kind::Text,
+            type_oid::OID => Kind::Oid,
+            type_oid::JSON => Kind::Json,
+            type_oid::FLOAT4 => Kind::Float4,
+            type_oid::FLOAT8 => Kind::Float8,
+            type_oid::BPCHAR => match character::max_chars(typmod) {
+                Some(max_chars) => Kind::Bpchar { max_chars },
+                None => Kind::Text,
+            },
+            type_oid::VARCHAR => match character::max_chars(typmod) {
+                Some(max_chars) => Kind::Varchar { max_chars },
+                None => Kind::Text,
+            },
+            type_oid::DATE => Kind::Date,
+            type_oid::TIME => Kind::Time { typmod },
+            type_oid::TIMESTAMP => Kind::Timestamp { typmod },
+            type_oid::TIMESTAMPTZ => Kind::Timestamptz { typmod },
+            type_oid::INTERVAL => Kind::Interval { typmod },
+            type_oid::TIMETZ => Kind::Timetz { typmod },
+            type_oid::NUMERIC => Kind::Numeric(numeric::Typmod::new(typmod)),
+            type_oid::UUID => Kind::Uuid,
+            type_oid::JSONB => Kind::Jsonb,
+            _ => return None,
+        }))
+    }
+
+    /// Puts the next attribute of the row under construction from a field that is not null.
+    ///
+    /// # Errors
+    /// What the type's input function says of such a field; nothing has been put then.
+    #[inline]
+    pub fn encode(
+        &self,
+        field: &[u8],
+        scratch: &mut Scratch,
+        settings: &Settings,
+        out: &mut TupleBuilder,
+    ) -> Result<(), Box<ValueError>> {
+        let version = settings.version;
+        match self.0 {
+            Kind::Int4 => {
+                let value = integer::int_in(field, &integer::INTEGER, version)?;
+                out.put_fixed(&(value as i32).to_le_bytes());
+            }
+            Kind::Int8 => {
+                let value = integer::int_in(field, &integer::BIGINT, version)?;
+                out.put_fixed(&value.to_le_bytes());
+            }
+            Kind::Text => put_text(field, out)?,
+            Kind::Varchar { max_chars } => {
+                put_text(character::varchar_in(field, max_chars)?, out)?;
+            }
+            Kind::Bpchar { max_chars } => {
+                let value = character::bpchar_in(field, max_chars, &mut scratch.text)?;
+                put_text(value, out)?;
+            }
+            Kind::Numeric(typmod) => match numeric::plain(field, typmod) {
+                Some(plain) => out.put_varlena(plain.as_bytes()),
+                None => {
+                    out.put_varlena(numeric::numeric_in(
+                        field,
+                        typmod,
+                        version,
+                        &mut scratch.numeric,
+                    )?);
+                }
+            },
+            Kind::Bool => out.put_fixed(&[boolean::bool_in(field)?.into()]),
+            Kind::Int2 => {
+                let value = integer::int_in(field, &integer::SMALLINT, version)?;
+                out.put_fixed(&(value as i16).to_le_bytes());
+            }
+            Kind::Float4 => out.put_fixed(&float::float4_in(field, version)?.to_le_bytes()),
+            Kind::Float8 => out.put_fixed(&float::float8_in(field)?.to_le_bytes()),
+            Kind::Date => {
+                let value = datetime::date_in(field, &settings.datetime)?;
+                out.put_fixed(&value.to_le_bytes());
+            }
+            Kind::Timestamp { typmod } => {
+                let value = datetime::timestamp_in(field, typmod, &settings.datetime)?;
+                out.put_fixed(&value.to_le_bytes());
+            }
+            Kind::Timestamptz { typmod } => {
+                let value = datetime::timestamptz_in(field, typmod, &settings.datetime)?;
+                out.put_fixed(&value.to_le_bytes());
+            }
+            Kind::Uuid => out.put_fixed(&uuid::uuid_in(field)?),
+            Kind::Bytea => out.put_varlena(bytea::bytea_in(field, &mut scratch.text)?),
+            Kind::Json => {
+                json::json_in(field, version, &mut scratch.json)?;
+                put_text(field, out)?;
+            }
+            Kind::Jsonb => out.put_varlena(jsonb::jsonb_in(field, version, &mut scratch.jsonb)?),
+            Kind::Oid => out.put_fixed(&integer::oid_in(field, version)?.to_le_bytes()),
+            Kind::Char => out.put_fixed(&[character::char_in(field)]),
+            Kind::Name => out.put_fixed(&character::name_in(field)),
+            Kind::Time { typmod } => {
+                let value = datetime::time_in(field, typmod, &settings.datetime)?;
+                out.put_fixed(&value.to_le_bytes());
+            }
+            Kind::Timetz { typmod } => {
+                let (micros, west_secs) = datetime::timetz_in(field, typmod, &settings.datetime)?;
+                let mut bytes = [0; 12];
+                bytes[..8].copy_from_slice(&micros.to_le_bytes());
+                bytes[8..].copy_from_slice(&west_secs.to_le_bytes());
+                out.put_fixed(&bytes);
+            }
+            Kind::Interval { typmod } => {
+                let value = datetime::interval_in(field, typmod, &settings.datetime)?;
+                let mut bytes = [0; 16];
+                bytes[..8].copy_from_slice(&value.micros.to_le_bytes());
+                bytes[8..12].copy_from_slice(&value.days.to_le_bytes());
+                bytes[12..].copy_from_slice(&value.months.to_le_bytes());
+                out.put_fixed(&bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts text as it stands, if a varlena can hold so much.
+#[inline]
+fn put_text(text: &[u8], out: &mut TupleBuilder) -> Result<(), Box<ValueError>> {
+    if text.len() > MAX_PAYLOAD_BYTES {
+        let wanted = text.len() + varlena::HEADER_BYTES;
+        return Err(wording::invalid_allocation(wanted as u64));
+    }
+    out.put_varlena(text);
+    Ok(())
+}

@@ -1,3 +1,8 @@
 //! The bytes of a value: varlena headers, and per type family its encoding and order.
 
+pub mod float;
+pub mod jsonb;
+pub mod numeric;
+pub mod text;
+pub mod type_oid;
 pub mod varlena;

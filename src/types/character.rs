@@ -1,0 +1,110 @@
+//! text, character varying(n), character(n), "char" and name.
+//!
+//! Lengths count characters of UTF-8, the database's encoding: bytes that do not continue one.
+//!
+//! PostgreSQL: `src/backend/utils/adt/varchar.c` (`varchar_input`, `bpchar_input`), `char.c`,
+//! `name.c`; `src/backend/utils/mb/mbutils.c` (`pg_mbcharcliplen`, `pg_mbcliplen`).
+
+use crate::error::ValueError;
+use pgformat::datum::varlena;
+
+/// Bytes of a name (`NAMEDATALEN`).
+const NAME_BYTES: usize = 64;
+
+/// The n of varchar(n) or char(n); `None` when the type modifier sets none.
+pub(super) fn max_chars(typmod: i32) -> Option<u32> {
+    u32::try_from(typmod - varlena::HEADER_BYTES as i32)
+        .ok()
+        .filter(|_| typmod >= varlena::HEADER_BYTES as i32)
+}
+
+#[inline]
+fn begins_a_character(byte: u8) -> bool {
+    byte & 0xc0 != 0x80
+}
+
+fn count_chars(text: &[u8]) -> usize {
+    text.iter().filter(|&&b| begins_a_character(b)).count()
+}
+
+/// Bytes of the first `chars` characters.
+fn clip(text: &[u8], chars: usize) -> usize {
+    text.iter()
+        .enumerate()
+        .filter(|&(_, &b)| begins_a_character(b))
+        .nth(chars)
+        .map_or(text.len(), |(at, _)| at)
+}
+
+/// What of the field a varchar(n) keeps: more than n characters must be spaces.
+#[inline]
+pub(super) fn varchar_in(field: &[u8], max_chars: u32) -> Result<&[u8], Box<ValueError>> {
+    if field.len() <= max_chars as usize {
+        return Ok(field);
+    }
+    clip_spaces(field, max_chars, "character varying")
+}
+
+fn clip_spaces<'a>(
+    field: &'a [u8],
+    max_chars: u32,
+    type_name: &str,
+) -> Result<&'a [u8], Box<ValueError>> {
+    let kept = clip(field, max_chars as usize);
+    if field[kept..].iter().any(|&b| b != b' ') {
+        return Err(ValueError::new(
+            "22001",
+            format!("value too long for type {type_name}({max_chars})"),
+        ));
+    }
+    Ok(&field[..kept])
+}
+
+/// What a char(n) stores: n characters, filled with spaces.
+#[inline]
+pub(super) fn bpchar_in<'a>(
+    field: &'a [u8],
+    max_chars: u32,
+    buffer: &'a mut Vec<u8>,
+) -> Result<&'a [u8], Box<ValueError>> {
+    let chars = if field.is_ascii() {
+        field.len()
+    } else {
+        count_chars(field)
+    };
+    let wanted = max_chars as usize;
+    if chars > wanted {
+        return clip_spaces(field, max_chars, "character");
+    }
+    if chars == wanted {
+        return Ok(field);
+    }
+    buffer.clear();
+    buffer.extend_from_slice(field);
+    buffer.resize(field.len() + wanted - chars, b' ');
+    Ok(buffer)
+}
+
+/// Reads a "char": one byte, or a backslash and three octal digits.
+#[inline]
+pub(super) fn char_in(field: &[u8]) -> u8 {
+    if let [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] = *field {
+        return (a - b'0') << 6 | (b - b'0') << 3 | (c - b'0');
+    }
+    field.first().copied().unwrap_or(0)
+}
+
+/// Reads a name: cut to 63 bytes without an error, not within a character; filled with zeros.
+#[inline]
+pub(super) fn name_in(field: &[u8]) -> [u8; NAME_BYTES] {
+    let mut end = field.len();
+    if end >= NAME_BYTES {
+        end = NAME_BYTES - 1;
+        while end > 0 && !begins_a_character(field[end]) {
+            end -= 1;
+        }
+    }
+    let mut name = [0; NAME_BYTES];
+    name[..end].copy_from_slice(&field[..end]);
+    name
+}

@@ -1,0 +1,526 @@
+//! numeric.
+//!
+//! Plain decimals of up to 16 digits on either side of the point are turned into digits of base
+//! 10000 at once; all else goes the server's way digit by digit.
+//!
+//! PostgreSQL: `src/backend/utils/adt/numeric.c`, `numeric_in`, `set_var_from_str`,
+//! `set_var_from_non_decimal_integer_str`, `apply_typmod`, `round_var`, `make_result`.
+
+use super::digits::{self, HEX, POWERS_OF_TEN};
+use super::wording::{invalid_syntax, is_space, skip_spaces};
+use crate::error::ValueError;
+use pgformat::datum::numeric::{
+    DEC_DIGITS, Header, INFINITY, NAN, NBASE, NEGATIVE_INFINITY, WEIGHT_MAX,
+};
+use pgformat::datum::varlena;
+use pgformat::version::MajorVersion;
+
+/// numeric(precision, scale); scale may be negative or above precision from 15 on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Typmod {
+    precision: i32,
+    scale: i32,
+}
+
+impl Typmod {
+    /// From a type modifier; `None` when it sets no limit.
+    pub(super) fn new(typmod: i32) -> Option<Typmod> {
+        let packed = typmod - varlena::HEADER_BYTES as i32;
+        (typmod >= varlena::HEADER_BYTES as i32).then(|| Typmod {
+            precision: packed >> 16 & 0xffff,
+            // Eleven bits with a sign; before 15 the scale is never negative and fits as well.
+            scale: ((packed & 0x7ff) ^ 1024) - 1024,
+        })
+    }
+
+    /// The most decimal digits before the point.
+    fn max_digits(self) -> i32 {
+        self.precision - self.scale
+    }
+}
+
+/// Storage that is kept from value to value.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    decimal: Vec<u8>,
+    digits: Vec<u16>,
+    out: Vec<u8>,
+}
+
+/// A payload that was built at once.
+pub(super) struct Plain {
+    bytes: [u8; 20],
+    len: usize,
+}
+
+impl Plain {
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// The payload of `[-]ddd[.ddd]`, if it has up to 16 digits on either side of the point and
+/// fits the type without rounding; else `None`, which says nothing of the field.
+#[inline]
+pub(super) fn plain(field: &[u8], typmod: Option<Typmod>) -> Option<Plain> {
+    let (negative, rest) = match field {
+        [b'-', rest @ ..] => (true, rest),
+        _ => (false, field),
+    };
+    let (whole, fraction) = match rest.iter().position(|&b| b == b'.') {
+        Some(point) => (&rest[..point], &rest[point + 1..]),
+        None => (rest, &[][..]),
+    };
+    let whole = digits::decimal(whole)?;
+    let places = fraction.len();
+    let mut dscale = places as i32;
+    if let Some(typmod) = typmod {
+        let max_digits = usize::try_from(typmod.max_digits()).ok()?;
+        if dscale > typmod.scale
+            || max_digits < POWERS_OF_TEN.len() && whole >= POWERS_OF_TEN[max_digits]
+        {
+            return None;
+        }
+        dscale = typmod.scale;
+    }
+
+    let base = u64::from(NBASE);
+    let mut digits = [0u16; 8];
+    let mut end = 0;
+    // Digits before the point, from the first that is not zero.
+    let mut put = |n: u64, count: &mut usize| {
+        digits[*count] = n as u16;
+        *count += 1;
+    };
+    if whole >= base * base * base {
+        put(whole / (base * base * base), &mut end);
+    }
+    if whole >= base * base {
+        put(whole / (base * base) % base, &mut end);
+    }
+    if whole >= base {
+        put(whole / base % base, &mut end);
+    }
+    if whole > 0 {
+        put(whole % base, &mut end);
+    }
+    let mut weight = end as i32 - 1;
+    if places > 0 {
+        let groups = places.div_ceil(DEC_DIGITS);
+        let aligned =
+            digits::decimal(fraction)?.checked_mul(POWERS_OF_TEN[groups * DEC_DIGITS - places])?;
+        for group in (0..groups).rev() {
+            let digit = aligned / POWERS_OF_TEN[group * DEC_DIGITS] % base;
+            if digit == 0 && end == 0 {
+                weight -= 1;
+            } else {
+                put(digit, &mut end);
+            }
+        }
+    }
+    while end > 0 && digits[end - 1] == 0 {
+        end -= 1;
+    }
+    let header = if end == 0 {
+        Header::new(false, 0, dscale)?
+    } else {
+        Header::new(negative, weight, dscale)?
+    };
+    let head = header.as_bytes();
+    let mut plain = Plain {
+        bytes: [0; 20],
+        len: head.len() + end * 2,
+    };
+    plain.bytes[..head.len()].copy_from_slice(head);
+    for (to, digit) in plain.bytes[head.len()..]
+        .chunks_exact_mut(2)
+        .zip(&digits[..end])
+    {
+        to.copy_from_slice(&digit.to_le_bytes());
+    }
+    Some(plain)
+}
+
+/// Reads any numeric; the payload lies in the buffers or is a constant.
+pub(super) fn numeric_in<'a>(
+    field: &[u8],
+    typmod: Option<Typmod>,
+    version: MajorVersion,
+    buffers: &'a mut Buffers,
+) -> Result<&'a [u8], Box<ValueError>> {
+    let text = skip_spaces(field);
+    let syntax = || invalid_syntax("numeric", field);
+    if let Some((special, rest)) = special(text) {
+        if !rest.iter().all(|&b| is_space(b)) {
+            return Err(syntax());
+        }
+        if let (false, Some(Typmod { precision, scale })) = (special == NAN, typmod) {
+            return Err(field_overflow().with_detail(format!(
+                "A field with precision {precision}, scale {scale} cannot hold an infinite value."
+            )));
+        }
+        buffers.out.clear();
+        buffers.out.extend_from_slice(&special);
+        return Ok(&buffers.out);
+    }
+    let (negative, unsigned) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let base = match unsigned {
+        [b'0', b'x' | b'X', ..] => 16,
+        [b'0', b'o' | b'O', ..] => 8,
+        [b'0', b'b' | b'B', ..] => 2,
+        _ => 10,
+    };
+    let parsed = if base != 10 && version.at_least(16) {
+        parse_base(&unsigned[2..], base, &mut buffers.digits)
+    } else {
+        parse_decimal(unsigned, version, buffers)
+    };
+    let (mut number, rest) = parsed.map_err(|fault| match fault {
+        Fault::Syntax => syntax(),
+        Fault::Overflow => format_overflow(),
+    })?;
+    if !rest.iter().all(|&b| is_space(b)) {
+        return Err(syntax());
+    }
+    number.negative = negative;
+    if let Some(typmod) = typmod {
+        number.apply(typmod, &mut buffers.digits)?;
+    }
+    number.write(&buffers.digits, &mut buffers.out)?;
+    Ok(&buffers.out)
+}
+
+enum Fault {
+    Syntax,
+    Overflow,
+}
+
+#[cold]
+fn format_overflow() -> Box<ValueError> {
+    ValueError::new("22003", "value overflows numeric format")
+}
+
+#[cold]
+fn field_overflow() -> Box<ValueError> {
+    ValueError::new("22003", "numeric field overflow")
+}
+
+/// NaN or an infinity at the front of the text, and what follows. NaN takes no sign.
+fn special(text: &[u8]) -> Option<([u8; 2], &[u8])> {
+    const WORDS: [(&[u8], [u8; 2]); 7] = [
+        (b"nan", NAN),
+        (b"infinity", INFINITY),
+        (b"+infinity", INFINITY),
+        (b"-infinity", NEGATIVE_INFINITY),
+        (b"inf", INFINITY),
+        (b"+inf", INFINITY),
+        (b"-inf", NEGATIVE_INFINITY),
+    ];
+    WORDS.into_iter().find_map(|(word, payload)| {
+        let (start, rest) = text.split_at_checked(word.len())?;
+        start.eq_ignore_ascii_case(word).then_some((payload, rest))
+    })
+}
+
+/// A number whose digits lie in a buffer, from `start` on; before them is room for a carry.
+struct Number {
+    negative: bool,
+    weight: i32,
+    dscale: i32,
+    start: usize,
+}
+
+/// Digits, at most one point among or before them, an exponent.
+fn parse_decimal<'t>(
+    text: &'t [u8],
+    version: MajorVersion,
+    buffers: &mut Buffers,
+) -> Result<(Number, &'t [u8]), Fault> {
+    let is_digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
+    let underscores = version.at_least(16);
+    let decimal = &mut buffers.decimal;
+    decimal.clear();
+    let mut at = 0;
+    let mut point = None;
+    if text.first() == Some(&b'.') {
+        point = Some(0);
+        at = 1;
+    }
+    if !is_digit(at) {
+        return Err(Fault::Syntax);
+    }
+    loop {
+        match text.get(at) {
+            Some(digit @ b'0'..=b'9') => decimal.push(digit - b'0'),
+            Some(b'.') => {
+                if point.is_some() || underscores && text.get(at + 1) == Some(&b'_') {
+                    return Err(Fault::Syntax);
+                }
+                point = Some(decimal.len());
+            }
+            Some(b'_') if underscores => {
+                if !is_digit(at + 1) {
+                    return Err(Fault::Syntax);
+                }
+            }
+            _ => break,
+        }
+        at += 1;
+    }
+    let whole = point.unwrap_or(decimal.len());
+    let mut dweight = whole as i64 - 1;
+    let mut dscale = (decimal.len() - whole) as i64;
+    if matches!(text.get(at), Some(b'e' | b'E')) {
+        let (exponent, rest) = parse_exponent(&text[at + 1..], underscores)?;
+        at = text.len() - rest.len();
+        dweight += exponent;
+        dscale = (dscale - exponent).max(0);
+    }
+
+    // Zeros before the first digit align it to base 10000.
+    let weight = dweight.div_euclid(DEC_DIGITS as i64);
+    let offset = DEC_DIGITS as i64 - 1 - dweight.rem_euclid(DEC_DIGITS as i64);
+    let digits = &mut buffers.digits;
+    digits.clear();
+    digits.push(0);
+    let mut digit = 0u16;
+    let mut filled = offset as usize;
+    for &d in decimal.iter() {
+        digit = digit * 10 + u16::from(d);
+        filled += 1;
+        if filled == DEC_DIGITS {
+            digits.push(digit);
+            digit = 0;
+            filled = 0;
+        }
+    }
+    if filled > 0 {
+        digits.push(digit * 10u16.pow((DEC_DIGITS - filled) as u32));
+    }
+    let mut number = Number {
+        negative: false,
+        weight: weight as i32,
+        dscale: dscale as i32,
+        start: 1,
+    };
+    number.strip(digits);
+    Ok((number, &text[at..]))
+}
+
+/// What follows the letter e. Up to 15 it is what strtol takes, white space before it too.
+fn parse_exponent(text: &[u8], underscores: bool) -> Result<(i64, &[u8]), Fault> {
+    const LIMIT: i64 = i32::MAX as i64 / 2;
+    let text = if underscores { text } else { skip_spaces(text) };
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let is_digit = |at: usize| digits.get(at).is_some_and(u8::is_ascii_digit);
+    if !is_digit(0) {
+        return Err(Fault::Syntax);
+    }
+    let mut exponent = 0i64;
+    let mut at = 0;
+    loop {
+        match digits.get(at) {
+            Some(digit @ b'0'..=b'9') => {
+                exponent = exponent
+                    .saturating_mul(10)
+                    .saturating_add(i64::from(digit - b'0'));
+                if underscores && exponent > LIMIT {
+                    return Err(Fault::Overflow);
+                }
+            }
+            Some(b'_') if underscores => {
+                if !is_digit(at + 1) {
+                    return Err(Fault::Syntax);
+                }
+            }
+            _ => break,
+        }
+        at += 1;
+    }
+    if !underscores && exponent >= LIMIT {
+        return Err(Fault::Overflow);
+    }
+    Ok((if negative { -exponent } else { exponent }, &digits[at..]))
+}
+
+/// A hexadecimal, octal or binary integer, gathered in groups that fit 63 bits.
+fn parse_base<'t>(
+    text: &'t [u8],
+    base: u64,
+    digits: &mut Vec<u16>,
+) -> Result<(Number, &'t [u8]), Fault> {
+    let digit_of = |at: usize| {
+        text.get(at)
+            .map(|&b| u64::from(HEX[usize::from(b)]))
+            .filter(|&d| d < base)
+    };
+    // The least significant digit first, until the end.
+    digits.clear();
+    let mut add_group = |factor: u64, addend: u64| {
+        let mut carry = u128::from(addend);
+        let nbase = u128::from(NBASE);
+        for digit in digits.iter_mut() {
+            let n = u128::from(*digit) * u128::from(factor) + carry;
+            *digit = (n % nbase) as u16;
+            carry = n / nbase;
+        }
+        while carry > 0 {
+            digits.push((carry % nbase) as u16);
+            carry /= nbase;
+        }
+        if digits.len() as i64 - 1 > i64::from(WEIGHT_MAX) {
+            return Err(Fault::Overflow);
+        }
+        Ok(())
+    };
+    let mut at = 0;
+    let mut group = 0;
+    let mut factor = 1;
+    loop {
+        if let Some(digit) = digit_of(at) {
+            if factor > i64::MAX as u64 / base {
+                add_group(factor, group)?;
+                group = 0;
+                factor = 1;
+            }
+            group = group * base + digit;
+            factor *= base;
+        } else if text.get(at) == Some(&b'_') {
+            if digit_of(at + 1).is_none() {
+                return Err(Fault::Syntax);
+            }
+        } else {
+            break;
+        }
+        at += 1;
+    }
+    if at == 0 {
+        return Err(Fault::Syntax);
+    }
+    add_group(factor, group)?;
+    let mut number = Number {
+        negative: false,
+        weight: digits.len() as i32 - 1,
+        dscale: 0,
+        start: 1,
+    };
+    digits.push(0);
+    digits.reverse();
+    number.strip(digits);
+    Ok((number, &text[at..]))
+}
+
+impl Number {
+    /// Takes zeros off both ends.
+    fn strip(&mut self, digits: &mut Vec<u16>) {
+        while digits.get(self.start) == Some(&0) {
+            self.start += 1;
+            self.weight = self.weight.wrapping_sub(1);
+        }
+        while digits.len() > self.start && digits[digits.len() - 1] == 0 {
+            digits.pop();
+        }
+        if digits.len() == self.start {
+            self.weight = 0;
+        }
+    }
+
+    /// Rounds to the type's scale and checks its precision.
+    fn apply(&mut self, typmod: Typmod, digits: &mut Vec<u16>) -> Result<(), Box<ValueError>> {
+        self.round(typmod.scale, digits);
+        self.dscale = typmod.scale.max(0);
+        self.strip(digits);
+        let Some(&first) = digits.get(self.start) else {
+            return Ok(());
+        };
+        let in_first = match first {
+            ..10 => 1,
+            10..100 => 2,
+            100..1000 => 3,
+            _ => 4,
+        };
+        let max_digits = typmod.max_digits();
+        let whole_digits = i64::from(self.weight) * DEC_DIGITS as i64 + in_first;
+        if whole_digits > i64::from(max_digits) {
+            let Typmod { precision, scale } = typmod;
+            let limit = match max_digits {
+                0 => "1".to_owned(),
+                n => format!("10^{n}"),
+            };
+            return Err(field_overflow().with_detail(format!(
+                "A field with precision {precision}, scale {scale} must round to an absolute \
+                 value less than {limit}."
+            )));
+        }
+        Ok(())
+    }
+
+    /// Rounds half away from zero to `scale` decimal digits after the point.
+    fn round(&mut self, scale: i32, digits: &mut Vec<u16>) {
+        // Decimal digits that stay, counted from the first digit of base 10000.
+        let keep = (i64::from(self.weight) + 1) * DEC_DIGITS as i64 + i64::from(scale);
+        let Ok(keep) = usize::try_from(keep) else {
+            digits.truncate(self.start);
+            self.weight = 0;
+            return;
+        };
+        let whole = self.start + keep / DEC_DIGITS;
+        let partial = keep % DEC_DIGITS;
+        let Some(&at_cut) = digits.get(whole) else {
+            return;
+        };
+        digits.truncate(whole);
+        let unit = 10u16.pow((DEC_DIGITS - partial) as u32);
+        let cut = at_cut % unit;
+        let mut kept = at_cut - cut;
+        let mut carry = 0;
+        if cut >= unit / 2 {
+            kept += unit;
+        }
+        if kept >= NBASE {
+            kept -= NBASE;
+            carry = 1;
+        }
+        if partial > 0 {
+            digits.push(kept);
+        }
+        let mut at = whole;
+        while carry > 0 {
+            // The place before the first digit is zero, so that a carry ends there.
+            at -= 1;
+            digits[at] += 1;
+            if digits[at] < NBASE {
+                carry = 0;
+            } else {
+                digits[at] = 0;
+            }
+        }
+        if at < self.start {
+            self.start = at;
+            self.weight += 1;
+        }
+    }
+
+    fn write(&self, digits: &[u16], out: &mut Vec<u8>) -> Result<(), Box<ValueError>> {
+        let digits = &digits[self.start..];
+        let (negative, weight) = if digits.is_empty() {
+            (false, 0)
+        } else {
+            (self.negative, self.weight)
+        };
+        let header = Header::new(negative, weight, self.dscale).ok_or_else(format_overflow)?;
+        out.clear();
+        out.extend_from_slice(header.as_bytes());
+        out.extend(digits.iter().flat_map(|d| d.to_le_bytes()));
+        Ok(())
+    }
+}
