@@ -1,4 +1,5 @@
-//! the only unsafe code: SIMD and libc.
+//! The only unsafe code: SIMD and libc behind safe fronts.
 
+pub mod delimiters;
 pub mod files;
 pub mod simd;

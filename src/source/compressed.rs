@@ -1,0 +1,85 @@
+//! Compressed files: which they are, and their decoders.
+
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// gzip, also several members in a row.
+    Gzip,
+    /// Zstandard, also several frames in a row.
+    Zstd,
+    /// LZ4's frame format, also several frames in a row.
+    Lz4,
+}
+
+impl Compression {
+    /// By the file's name, or by how it begins.
+    pub fn of(name: &Path, head: &[u8]) -> Option<Compression> {
+        let extension = name.extension().and_then(|extension| extension.to_str());
+        match extension.map(str::to_ascii_lowercase).as_deref() {
+            Some("gz") => return Some(Compression::Gzip),
+            Some("zst") => return Some(Compression::Zstd),
+            Some("lz4") => return Some(Compression::Lz4),
+            _ => {}
+        }
+        match head {
+            [0x1f, 0x8b, ..] => Some(Compression::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
+            [0x04, 0x22, 0x4d, 0x18, ..] => Some(Compression::Lz4),
+            _ => None,
+        }
+    }
+
+    /// The plain bytes of `reader`.
+    ///
+    /// # Errors
+    /// No memory for the decoder.
+    pub fn decode<'r>(
+        self,
+        reader: Box<dyn Read + Send + 'r>,
+    ) -> io::Result<Box<dyn Read + Send + 'r>> {
+        let mut reader = BufReader::with_capacity(128 << 10, reader);
+        // An empty file is empty, whatever its name.
+        if io::BufRead::fill_buf(&mut reader)?.is_empty() {
+            return Ok(Box::new(io::empty()));
+        }
+        Ok(match self {
+            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+            Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(reader)?),
+            Compression::Lz4 => Box::new(Lz4Frames {
+                decoder: Some(lz4::Decoder::new(reader)?),
+            }),
+        })
+    }
+}
+
+/// LZ4 frames one after another.
+struct Lz4Frames<R: Read> {
+    /// `None` once all is read.
+    decoder: Option<lz4::Decoder<BufReader<R>>>,
+}
+
+impl<R: Read> Read for Lz4Frames<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(decoder) = &mut self.decoder else {
+                return Ok(0);
+            };
+            let read = decoder.read(into)?;
+            if read > 0 || into.is_empty() {
+                return Ok(read);
+            }
+            let Some(decoder) = self.decoder.take() else {
+                return Ok(0);
+            };
+            let (mut reader, result) = decoder.finish();
+            // The crate calls a frame that breaks off an interruption, which callers would retry.
+            result.map_err(|error| io::Error::new(io::ErrorKind::UnexpectedEof, error))?;
+            if !io::BufRead::fill_buf(&mut reader)?.is_empty() {
+                self.decoder = Some(lz4::Decoder::new(reader)?);
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A source read forwards by a thread of its own, which decompresses and converts ahead of the
+//! reader.
+//!
+//! ```text
+//! thread: read -> decompress -> fill a block -> convert --blocks--> reader
+//!                                    ^----------- empty blocks --------/
+//! ```
+//!
+//! A few blocks travel in a circle, so memory is bounded and a slow reader stops the thread.
+
+use std::io::Read;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread;
+
+use super::charset::Charset;
+use super::compressed::Compression;
+use crate::error::{Error, Result, ValueError};
+
+/// Full blocks that may wait for the reader.
+const BLOCKS_AHEAD: usize = 4;
+
+/// What the thread says.
+enum Message {
+    /// The next bytes; never none.
+    Block(Vec<u8>),
+    /// Here stands a character that cannot be converted: the input ends with it.
+    Defect(Box<ValueError>),
+    /// Reading or decoding failed.
+    Failure(Box<Error>),
+}
+
+/// A stream of blocks.
+#[derive(Debug)]
+pub struct Stream {
+    name: String,
+    blocks: Receiver<Message>,
+    empty: Sender<Vec<u8>>,
+    defect: Option<Box<ValueError>>,
+    ended: bool,
+}
+
+impl Stream {
+    /// Starts reading `reader`. Every block but the last has `block_bytes` before conversion.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(
+        name: String,
+        reader: Box<dyn Read + Send>,
+        compression: Option<Compression>,
+        charset: Option<Charset>,
+        block_bytes: usize,
+    ) -> Result<Stream> {
+        assert!(block_bytes > 0, "a block has bytes");
+        let (to_reader, blocks) = sync_channel(BLOCKS_AHEAD);
+        let (empty, from_reader) = channel();
+        let thread_name = name.clone();
+        thread::Builder::new()
+            .name("read ahead".to_owned())
+            .spawn(move || {
+                let outcome = read_ahead(
+                    reader,
+                    compression,
+                    charset,
+                    block_bytes,
+                    &to_reader,
+                    &from_reader,
+                );
+                if let Err(error) = outcome {
+                    let failure = failure(&thread_name, compression, &error);
+                    // Nobody listens when the load has ended.
+                    let _ = to_reader.send(Message::Failure(Box::new(failure)));
+                }
+            })
+            .map_err(|error| Error::io("start a thread to read", &name, &error))?;
+        Ok(Stream {
+            name,
+            blocks,
+            empty,
+            defect: None,
+            ended: false,
+        })
+    }
+
+    /// Its name as the user wrote it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The next block; `None` at the end.
+    ///
+    /// # Errors
+    /// The stream cannot be read or decoded.
+    pub fn next_block(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.ended {
+            return Ok(None);
+        }
+        match self.blocks.recv() {
+            Ok(Message::Block(block)) => return Ok(Some(block)),
+            Ok(Message::Failure(error)) => {
+                self.ended = true;
+                return Err(*error);
+            }
+            Ok(Message::Defect(defect)) => self.defect = Some(defect),
+            // The thread has sent all and ended.
+            Err(_) => {}
+        }
+        self.ended = true;
+        Ok(None)
+    }
+
+    /// Gives a block back, to be filled again.
+    pub fn recycle(&self, block: Vec<u8>) {
+        // The thread may have ended.
+        let _ = self.empty.send(block);
+    }
+
+    /// What ended the input before its time: a character that cannot be converted.
+    pub fn take_defect(&mut self) -> Option<Box<ValueError>> {
+        self.defect.take()
+    }
+}
+
+/// The thread's work.
+fn read_ahead(
+    reader: Box<dyn Read + Send>,
+    compression: Option<Compression>,
+    charset: Option<Charset>,
+    block_bytes: usize,
+    to_reader: &SyncSender<Message>,
+    from_reader: &Receiver<Vec<u8>>,
+) -> std::io::Result<()> {
+    let mut reader = match compression {
+        Some(compression) => compression.decode(reader)?,
+        None => reader,
+    };
+    let mut raw = Vec::new();
+    loop {
+        let mut block = from_reader.try_recv().unwrap_or_default();
+        block.clear();
+        let read = {
+            let into = if charset.is_some() {
+                raw.clear();
+                &mut raw
+            } else {
+                &mut block
+            };
+            into.reserve(block_bytes);
+            reader.by_ref().take(block_bytes as u64).read_to_end(into)?
+        };
+        if read == 0 {
+            return Ok(());
+        }
+        let converted = match charset {
+            Some(charset) => charset.convert(&raw, &mut block),
+            None => Ok(()),
+        };
+        if !block.is_empty() && to_reader.send(Message::Block(block)).is_err() {
+            return Ok(());
+        }
+        if let Err(defect) = converted {
+            let _ = to_reader.send(Message::Defect(defect));
+            return Ok(());
+        }
+    }
+}
+
+fn failure(name: &str, compression: Option<Compression>, error: &std::io::Error) -> Error {
+    if compression.is_some() && error.raw_os_error().is_none() {
+        return Error::refused("22P04", format!("could not decompress \"{name}\": {error}"));
+    }
+    Error::io("read file", name, error)
+}
