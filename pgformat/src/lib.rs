@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod btree;
+pub mod compress;
 pub mod datum;
 pub mod error;
 pub mod heap;
