@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod btree;
-pub mod compress;
 pub mod datum;
 pub mod error;
 pub mod heap;

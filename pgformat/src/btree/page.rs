@@ -18,15 +18,14 @@
 //! (`_bt_initmetapage`).
 
 use crate::ids::{BlockNumber, Tid};
+use crate::page::header::{HEADER_BYTES, PageHeader};
+use crate::page::item_id::ITEM_ID_BYTES;
+use crate::page::{PAGE_BYTES, Page};
 
-/// Bytes of a page.
-pub const PAGE_BYTES: usize = 8192;
-/// Bytes of the page header.
-pub const PAGE_HEADER_BYTES: usize = 24;
-/// Bytes of a line pointer.
-pub const ITEM_ID_BYTES: usize = 4;
+/// Bytes of the special area (`BTPageOpaqueData`).
+pub const OPAQUE_BYTES: usize = 16;
 /// Where the special area begins.
-pub const SPECIAL_POS: usize = PAGE_BYTES - 16;
+pub const SPECIAL_POS: usize = PAGE_BYTES - OPAQUE_BYTES;
 
 /// No page: the left sibling of the leftmost, the right one of the rightmost.
 pub const P_NONE: BlockNumber = 0;
@@ -55,9 +54,6 @@ pub const NONLEAF_FILLFACTOR: usize = 70;
 /// less a line pointer.
 pub const MAX_BUILD_POSTING_BYTES: usize = (PAGE_BYTES / 10) / 8 * 8 - ITEM_ID_BYTES;
 
-/// An 8 KB page.
-pub type PageBytes = [u8; PAGE_BYTES];
-
 /// btpo_*, but for btpo_cycleid, which a build leaves 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opaque {
@@ -72,25 +68,24 @@ pub struct Opaque {
 }
 
 /// Writes the page header (pd_lsn and pd_checksum zero) and the special area.
-pub fn put_frame(page: &mut PageBytes, lower: usize, upper: usize, opaque: Opaque) {
-    page[..12].fill(0);
-    put_u16(page, 12, lower as u16);
-    put_u16(page, 14, upper as u16);
-    put_u16(page, 16, SPECIAL_POS as u16);
-    // Page size, and layout version 4.
-    put_u16(page, 18, PAGE_BYTES as u16 | 4);
-    put_u32(page, 20, 0);
+pub fn put_frame(page: &mut Page, lower: usize, upper: usize, opaque: Opaque) {
+    PageHeader {
+        lower: lower as u16,
+        upper: upper as u16,
+        ..PageHeader::empty(OPAQUE_BYTES)
+    }
+    .write(page);
     put_u32(page, SPECIAL_POS, opaque.prev);
     put_u32(page, SPECIAL_POS + 4, opaque.next);
     put_u32(page, SPECIAL_POS + 8, opaque.level);
-    put_u16(page, SPECIAL_POS + 12, opaque.flags);
-    put_u16(page, SPECIAL_POS + 14, 0);
+    page[SPECIAL_POS + 12..SPECIAL_POS + 14].copy_from_slice(&opaque.flags.to_le_bytes());
+    page[SPECIAL_POS + 14..].fill(0);
 }
 
 /// The metapage of an index just built, with its root ([`P_NONE`] when it is empty).
-pub fn metapage(root: BlockNumber, level: u32, allequalimage: bool) -> PageBytes {
+pub fn metapage(root: BlockNumber, level: u32, allequalimage: bool) -> Page {
     let mut page = [0; PAGE_BYTES];
-    let content = PAGE_HEADER_BYTES;
+    let content = HEADER_BYTES;
     for (i, field) in [BTREE_MAGIC, BTREE_VERSION, root, level, root, level]
         .into_iter()
         .enumerate()
@@ -109,29 +104,8 @@ pub fn metapage(root: BlockNumber, level: u32, allequalimage: bool) -> PageBytes
     page
 }
 
-#[inline]
-fn put_u16(page: &mut PageBytes, pos: usize, value: u16) {
-    page[pos..pos + 2].copy_from_slice(&value.to_le_bytes());
-}
-
-#[inline]
-fn put_u32(page: &mut PageBytes, pos: usize, value: u32) {
+fn put_u32(page: &mut Page, pos: usize, value: u32) {
     page[pos..pos + 4].copy_from_slice(&value.to_le_bytes());
-}
-
-/// A line pointer of a tuple that is there (`LP_NORMAL`).
-///
-/// PostgreSQL: `src/include/storage/itemid.h`, lp_off 15 bits, lp_flags 2, lp_len 15.
-#[inline]
-pub fn item_id(pos: usize, len: usize) -> [u8; ITEM_ID_BYTES] {
-    (pos as u32 | 1 << 15 | (len as u32) << 17).to_le_bytes()
-}
-
-/// Where a line pointer says its tuple begins, and the tuple's length.
-#[inline]
-pub fn item_span(item_id: [u8; ITEM_ID_BYTES]) -> (usize, usize) {
-    let word = u32::from_le_bytes(item_id);
-    ((word & 0x7fff) as usize, (word >> 17) as usize)
 }
 
 /// The message of SQLSTATE 54000 for a tuple of `bytes` that is longer than [`MAX_ITEM_BYTES`].
@@ -188,6 +162,6 @@ mod tests {
     #[test]
     fn the_limits_are_the_servers() {
         assert_eq!(MAX_BUILD_POSTING_BYTES, 812);
-        assert_eq!(item_span(item_id(8160, 16)), (8160, 16));
+        assert_eq!(SPECIAL_POS, 8176);
     }
 }

@@ -55,8 +55,8 @@ pub enum Order {
     Fixed(FixedOrder),
     /// `numeric_ops`.
     Numeric,
-    /// `jsonb_ops`.
-    Jsonb,
+    /// `jsonb_ops`; strings in it compare as the database's default collation has it.
+    Jsonb(TextOrder),
     /// `bytea_ops`.
     Bytea,
     /// `text_ops`, `varchar_ops`, `text_pattern_ops`, `varchar_pattern_ops`.
@@ -76,7 +76,11 @@ impl Order {
         match self {
             Order::Fixed(fixed) => fixed.normalise(a).cmp(&fixed.normalise(b)),
             Order::Numeric => numeric::compare(varlena::payload(a), varlena::payload(b)),
-            Order::Jsonb => jsonb::compare(varlena::payload(a), varlena::payload(b)),
+            Order::Jsonb(text) => {
+                jsonb::compare(varlena::payload(a), varlena::payload(b), |a, b| {
+                    text.compare(a, b)
+                })
+            }
             Order::Bytea => varlena::payload(a).cmp(varlena::payload(b)),
             Order::Text(text) => text.compare(varlena::payload(a), varlena::payload(b)),
             Order::Bpchar(text) => text.compare(
@@ -99,7 +103,7 @@ impl Order {
     pub fn has_prefix(&self) -> bool {
         !matches!(
             self,
-            Order::Jsonb
+            Order::Jsonb(_)
                 | Order::Text(TextOrder::Locale(_))
                 | Order::Bpchar(TextOrder::Locale(_))
                 | Order::Name(TextOrder::Locale(_))
@@ -123,7 +127,7 @@ impl Order {
             Order::Bytea | Order::Text(_) => prefix::bytes(varlena::payload(stored)),
             Order::Bpchar(_) => prefix::bytes(without_end_spaces(varlena::payload(stored))),
             Order::Name(_) => prefix::bytes(without_nul(stored)),
-            Order::Jsonb => 0,
+            Order::Jsonb(_) => 0,
         };
         all >> (128 - bits)
     }
