@@ -3,6 +3,7 @@
 //! These structures are the plan's view of the catalogs; nothing here talks to the server
 //! but [`read`].
 
+mod native_index;
 pub mod read;
 
 use pgformat::ids::Oid;

@@ -1,5 +1,6 @@
 //! The only unsafe code: SIMD and libc behind safe fronts.
 
+pub mod collate;
 pub mod delimiters;
 pub mod files;
 pub mod simd;

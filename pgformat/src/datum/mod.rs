@@ -3,6 +3,7 @@
 pub mod float;
 pub mod jsonb;
 pub mod numeric;
+pub mod order;
 pub mod text;
 pub mod type_oid;
 pub mod varlena;

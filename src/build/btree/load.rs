@@ -1,0 +1,209 @@
+//! From sorted entries to leaf tuples: the unique check and posting lists.
+//!
+//! PostgreSQL: `src/backend/access/nbtree/nbtsort.c` (`_bt_load`,
+//! `_bt_sort_dedup_finish_pending`), `nbtdedup.c` (`_bt_dedup_start_pending`,
+//! `_bt_dedup_save_htid`).
+
+use super::tree::TreeBuilder;
+use super::{BuildError, BuiltIndex, PageSink};
+use crate::error::Result;
+use crate::sort::words::{self, Entry, WordPlan};
+use crate::sort::{IndexSpec, Sorted, SortedRecords, SortedWords, Sorter};
+use pgformat::btree::page::MAX_BUILD_POSTING_BYTES;
+use pgformat::btree::tuple;
+use pgformat::ids::Tid;
+
+impl Sorter {
+    /// Sorts all entries and builds the index's pages.
+    ///
+    /// # Errors
+    /// `Duplicate` when the index is unique and two rows have the same key; pages that were
+    /// given to the sink before are of no use then. `Io` when a run cannot be read, or the sink
+    /// fails.
+    pub fn build<S: PageSink>(mut self, sink: &mut S) -> Result<BuiltIndex, BuildError> {
+        let spec = self.spec().clone();
+        let definition = spec.definition();
+        let tree = TreeBuilder::new(
+            spec.order().clone(),
+            definition.fillfactor,
+            definition.allequalimage,
+            sink,
+        );
+        match self.finish()? {
+            Sorted::Two(sorted) => build_words(&spec, sorted, tree),
+            Sorted::Three(sorted) => build_words(&spec, sorted, tree),
+            Sorted::Four(sorted) => build_words(&spec, sorted, tree),
+            Sorted::Records(sorted) => build_records(&spec, sorted, tree),
+        }
+    }
+}
+
+/// Equal keys waiting to become one tuple.
+struct Pending {
+    base: Vec<u8>,
+    tids: Vec<Tid>,
+    posting: Vec<u8>,
+}
+
+impl Pending {
+    fn new() -> Pending {
+        Pending {
+            base: Vec::new(),
+            tids: Vec::new(),
+            posting: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, base: &[u8], tid: Tid) {
+        self.base.clear();
+        self.base.extend_from_slice(base);
+        self.tids.clear();
+        self.tids.push(tid);
+    }
+
+    /// Takes one more TID, unless the tuple would grow too long.
+    #[inline]
+    fn save(&mut self, tid: Tid) -> bool {
+        let fits =
+            tuple::posting_bytes(self.base.len(), self.tids.len() + 1) <= MAX_BUILD_POSTING_BYTES;
+        if fits {
+            self.tids.push(tid);
+        }
+        fits
+    }
+
+    #[inline]
+    fn finish<S: PageSink>(&mut self, tree: &mut TreeBuilder<S>) -> Result<()> {
+        match self.tids.len() {
+            0 => Ok(()),
+            1 => tree.add(&self.base, 0),
+            _ => {
+                let extra = tuple::form_posting(&self.base, &self.tids, &mut self.posting);
+                tree.add(&self.posting, extra)
+            }
+        }
+    }
+}
+
+fn build_words<S: PageSink, const W: usize>(
+    spec: &IndexSpec,
+    sorted: SortedWords<'_, W>,
+    tree: TreeBuilder<S>,
+) -> Result<BuiltIndex, BuildError> {
+    match sorted {
+        SortedWords::Memory(mut entries) => load_words(spec, || Ok(entries.next()), tree),
+        SortedWords::Merged(mut merged) => load_words(spec, || merged.next_entry(), tree),
+    }
+}
+
+fn load_words<S: PageSink, const W: usize>(
+    spec: &IndexSpec,
+    next: impl FnMut() -> Result<Option<Entry<W>>>,
+    tree: TreeBuilder<S>,
+) -> Result<BuiltIndex, BuildError> {
+    let plan = spec.word_plan();
+    if spec.deduplicates() {
+        load_words_deduplicated(plan, next, tree)
+    } else {
+        load_words_plain(spec, plan, next, tree)
+    }
+}
+
+fn load_words_plain<S: PageSink, const W: usize>(
+    spec: &IndexSpec,
+    plan: &WordPlan,
+    mut next: impl FnMut() -> Result<Option<Entry<W>>>,
+    mut tree: TreeBuilder<S>,
+) -> Result<BuiltIndex, BuildError> {
+    let definition = spec.definition();
+    let mut tuples = plan.tuples();
+    let mut count = 0;
+    let mut last: Option<Entry<W>> = None;
+    while let Some(entry) = next()? {
+        if definition.unique {
+            if let Some(last) = &last
+                && words::same_key(last, &entry)
+                && (definition.nulls_not_distinct || !plan.has_null(&entry))
+            {
+                let second = tuples.tuple(&entry);
+                return Err(duplicate(spec, words::tid(last), second));
+            }
+            last = Some(entry);
+        }
+        tree.add(tuples.tuple(&entry), 0)?;
+        count += 1;
+    }
+    Ok(tree.finish(count)?.0)
+}
+
+fn load_words_deduplicated<S: PageSink, const W: usize>(
+    plan: &WordPlan,
+    mut next: impl FnMut() -> Result<Option<Entry<W>>>,
+    mut tree: TreeBuilder<S>,
+) -> Result<BuiltIndex, BuildError> {
+    let mut tuples = plan.tuples();
+    let mut pending = Pending::new();
+    let mut base = [0; W];
+    let mut count = 0;
+    while let Some(entry) = next()? {
+        let tid = words::tid(&entry);
+        let saved = count > 0 && words::same_key(&base, &entry) && pending.save(tid);
+        if !saved {
+            pending.finish(&mut tree)?;
+            pending.start(tuples.tuple(&entry), tid);
+            base = entry;
+        }
+        count += 1;
+    }
+    pending.finish(&mut tree)?;
+    Ok(tree.finish(count)?.0)
+}
+
+fn build_records<S: PageSink>(
+    spec: &IndexSpec,
+    mut sorted: SortedRecords<'_>,
+    mut tree: TreeBuilder<S>,
+) -> Result<BuiltIndex, BuildError> {
+    let definition = spec.definition();
+    let order = spec.order();
+    let deduplicates = spec.deduplicates();
+    let mut pending = Pending::new();
+    let mut pending_prefix = 0;
+    let mut count = 0;
+    while let Some((prefix, tuple)) = sorted.next_record()? {
+        let tid = tuple::tid(tuple);
+        let may_equal = count > 0 && prefix == pending_prefix;
+        if definition.unique
+            && may_equal
+            && order.compare_from(0, &pending.base, tuple).is_eq()
+            && (definition.nulls_not_distinct || !order.has_null_key(tuple))
+        {
+            return Err(duplicate(spec, pending.tids[0], tuple));
+        }
+        let saved = deduplicates
+            && may_equal
+            && order.same_image(&pending.base, tuple)
+            && pending.save(tid);
+        if !saved {
+            pending.finish(&mut tree)?;
+            pending.start(tuple, tid);
+            pending_prefix = prefix;
+        }
+        count += 1;
+    }
+    pending.finish(&mut tree)?;
+    Ok(tree.finish(count)?.0)
+}
+
+fn duplicate(spec: &IndexSpec, first: Tid, second: &[u8]) -> BuildError {
+    let order = spec.order();
+    let key_layout = &order.layout[..order.keys.len()];
+    BuildError::Duplicate {
+        first,
+        second: tuple::tid(second),
+        key: tuple::attributes(key_layout, second)
+            .map(|v| v.map(<[u8]>::to_vec))
+            .collect(),
+    }
+}
