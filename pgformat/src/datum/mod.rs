@@ -1,5 +1,6 @@
 //! The bytes of a value: varlena headers, and per type family its encoding and order.
 
+pub mod datetime;
 pub mod float;
 pub mod jsonb;
 pub mod numeric;

@@ -1,61 +1,496 @@
-//! Date/time input: only the signatures, until the real module stands here.
+//! Text to the datums of the date/time family, exactly as the server's input functions.
+//!
+//! Input functions begin with [`fast`], which knows the few fixed shapes that nearly all files
+//! have (`2001-12-31 04:05:06.789+01` and its parts). All else goes the server's own way:
+//! [`tokens`] splits the text into fields, [`decode`] ([`interval`] for intervals) finds out
+//! what each field means from what came before it, [`zonedb`] and [`zone`] resolve time zones.
+//!
+//! What a text means hangs on the session (DateStyle, IntervalStyle, TimeZone, the time of
+//! `now`), on the server's own time zone data, and on its major version: see
+//! [`DateTimeSettings`].
+//!
+//! PostgreSQL: `src/backend/utils/adt/{datetime,date,timestamp}.c`.
+
+mod decode;
+mod fast;
+mod interval;
+mod number;
+mod parts;
+mod posix;
+mod tokens;
+mod zone;
+mod zonedb;
 
 use std::sync::Arc;
 
+use pgformat::datum::datetime::{
+    DATE_NOBEGIN, DATE_NOEND, Interval, POSTGRES_EPOCH_JDATE, SECS_PER_DAY, TIMESTAMP_NOBEGIN,
+    TIMESTAMP_NOEND, UNIX_EPOCH_JDATE, USECS_PER_DAY, USECS_PER_SEC, date_to_julian,
+};
 use pgformat::version::MajorVersion;
 
+use self::decode::{DateTimeKind, determine_offset};
+use self::parts::{Clock, is_valid_julian};
 use crate::error::ValueError;
+
+pub use self::zone::Zone;
+pub use self::zonedb::ZoneDb;
+
+/// DateStyle's order of year, month and day in ambiguous input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DateOrder {
+    /// Year, month, day.
+    Ymd,
+    /// Day, month, year.
+    Dmy,
+    /// Month, day, year.
+    Mdy,
+}
+
+impl DateOrder {
+    /// The order in a value of `SHOW DateStyle`, such as `ISO, MDY`.
+    pub fn from_date_style(style: &str) -> Option<DateOrder> {
+        match style.rsplit(',').next()?.trim() {
+            "YMD" => Some(DateOrder::Ymd),
+            "DMY" => Some(DateOrder::Dmy),
+            "MDY" => Some(DateOrder::Mdy),
+            _ => None,
+        }
+    }
+}
+
+/// IntervalStyle. Only `sql_standard` matters to input: there a leading sign holds for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IntervalStyle {
+    /// postgres.
+    Postgres,
+    /// postgres_verbose.
+    PostgresVerbose,
+    /// sql_standard.
+    SqlStandard,
+    /// iso_8601.
+    Iso8601,
+}
+
+impl IntervalStyle {
+    /// The style of a value of `SHOW IntervalStyle`.
+    pub fn from_setting(style: &str) -> Option<IntervalStyle> {
+        match style {
+            "postgres" => Some(IntervalStyle::Postgres),
+            "postgres_verbose" => Some(IntervalStyle::PostgresVerbose),
+            "sql_standard" => Some(IntervalStyle::SqlStandard),
+            "iso_8601" => Some(IntervalStyle::Iso8601),
+            _ => None,
+        }
+    }
+}
 
 /// All that the meaning of a date or time depends on.
 #[derive(Debug, Clone)]
 pub struct DateTimeSettings {
+    /// From DateStyle.
+    pub date_order: DateOrder,
+    /// IntervalStyle.
+    pub interval_style: IntervalStyle,
+    /// TimeZone.
+    pub zone: Arc<Zone>,
+    /// The server's zones and abbreviations.
+    pub zones: Arc<ZoneDb>,
+    /// The transaction's start, a timestamptz: what `now` and `today` mean.
+    pub now_micros: i64,
     /// The server's.
     pub version: MajorVersion,
-    /// The server's zones.
-    pub zones: Arc<()>,
+    /// `T` before a time is the separator of ISO 8601, as always unless the zone has an
+    /// abbreviation of that name.
+    t_separates: bool,
+    /// What `Z` after a time means, in seconds west of Greenwich.
+    z_west_secs: Option<i32>,
 }
 
-/// An interval.
-#[derive(Debug, Clone, Copy)]
-pub struct Interval {
-    /// Microseconds.
-    pub micros: i64,
-    /// Days.
-    pub days: i32,
-    /// Months.
-    pub months: i32,
+impl DateTimeSettings {
+    /// Settings from those of the session.
+    pub fn new(
+        date_order: DateOrder,
+        interval_style: IntervalStyle,
+        zone: Arc<Zone>,
+        zones: Arc<ZoneDb>,
+        now_micros: i64,
+        version: MajorVersion,
+    ) -> DateTimeSettings {
+        let mut settings = DateTimeSettings {
+            date_order,
+            interval_style,
+            zone,
+            zones,
+            now_micros,
+            version,
+            t_separates: false,
+            z_west_secs: None,
+        };
+        settings.t_separates = matches!(decode::abbreviation(b"t", &settings), Ok(None));
+        settings.z_west_secs = match decode::abbreviation(b"z", &settings) {
+            Ok(Some(decode::AbbreviationMeaning::Offset {
+                offset_secs,
+                is_dst: false,
+            })) => Some(-offset_secs),
+            _ => None,
+        };
+        settings
+    }
+
+    /// Before 18 a zone's past before its first transition is looked up otherwise.
+    fn before_18(&self) -> bool {
+        !self.version.at_least(18)
+    }
 }
 
-fn refused() -> Box<ValueError> {
-    ValueError::new("0A000", "date/time types are not built natively yet")
+/// Why text is not a value.
+///
+/// PostgreSQL: `src/include/utils/datetime.h`, `DTERR_*`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(self) enum DtError {
+    BadFormat,
+    FieldOverflow,
+    /// A month or day out of range: maybe the order is wrong.
+    MonthDayOverflow,
+    IntervalOverflow,
+    DisplacementOverflow,
+    /// No zone of this name.
+    BadTimezone(Box<[u8]>),
+    /// The table of abbreviations names a zone that does not exist.
+    BadAbbreviation {
+        zone: Box<[u8]>,
+        name: Box<[u8]>,
+    },
 }
 
-/// A date.
-pub fn date_in(_: &[u8], _: &DateTimeSettings) -> Result<i32, Box<ValueError>> {
-    Err(refused())
+impl DtError {
+    /// The error as the server words it.
+    ///
+    /// PostgreSQL: `datetime.c`, `DateTimeParseError`.
+    #[cold]
+    fn report(self, text: &[u8], type_name: &str, version: MajorVersion) -> Box<ValueError> {
+        let text = String::from_utf8_lossy(text);
+        match self {
+            DtError::BadFormat => ValueError::new(
+                "22007",
+                format!("invalid input syntax for type {type_name}: \"{text}\""),
+            ),
+            DtError::FieldOverflow => ValueError::new(
+                "22008",
+                format!("date/time field value out of range: \"{text}\""),
+            ),
+            DtError::MonthDayOverflow => ValueError::new(
+                "22008",
+                format!("date/time field value out of range: \"{text}\""),
+            )
+            .with_hint(if version.at_least(18) {
+                "Perhaps you need a different \"DateStyle\" setting."
+            } else {
+                "Perhaps you need a different \"datestyle\" setting."
+            }),
+            DtError::IntervalOverflow => ValueError::new(
+                "22015",
+                format!("interval field value out of range: \"{text}\""),
+            ),
+            DtError::DisplacementOverflow => ValueError::new(
+                "22009",
+                format!("time zone displacement out of range: \"{text}\""),
+            ),
+            DtError::BadTimezone(name) => ValueError::new(
+                "22023",
+                format!(
+                    "time zone \"{}\" not recognized",
+                    String::from_utf8_lossy(&name)
+                ),
+            ),
+            DtError::BadAbbreviation { zone, name } => ValueError::new(
+                "F0000",
+                format!(
+                    "time zone \"{}\" not recognized",
+                    String::from_utf8_lossy(&zone)
+                ),
+            )
+            .with_detail(format!(
+                "This time zone name appears in the configuration file for time zone \
+                 abbreviation \"{}\".",
+                String::from_utf8_lossy(&name)
+            )),
+        }
+    }
 }
 
-/// A time.
-pub fn time_in(_: &[u8], _: i32, _: &DateTimeSettings) -> Result<i64, Box<ValueError>> {
-    Err(refused())
+#[cold]
+fn out_of_range(type_name: &str, text: &[u8]) -> Box<ValueError> {
+    let text = String::from_utf8_lossy(text);
+    ValueError::new("22008", format!("{type_name} out of range: \"{text}\""))
 }
 
-/// A timetz.
-pub fn timetz_in(_: &[u8], _: i32, _: &DateTimeSettings) -> Result<(i64, i32), Box<ValueError>> {
-    Err(refused())
+/// The first date that is too late: 5874898-01-01.
+const DATE_END_JULIAN: i32 = 2_147_483_494;
+/// The first timestamp, 4714-11-24 BC.
+const MIN_TIMESTAMP: i64 = -211_813_488_000_000_000;
+/// The first timestamp that is too late: 294277-01-01.
+const END_TIMESTAMP: i64 = 9_223_371_331_200_000_000;
+
+/// Days since 2000-01-01 of a date's text.
+///
+/// PostgreSQL: `date.c`, `date_in`.
+///
+/// # Errors
+/// As the server's: 22007, 22008, 22009, 22023.
+#[inline]
+pub fn date_in(text: &[u8], settings: &DateTimeSettings) -> Result<i32, Box<ValueError>> {
+    match fast::date(text) {
+        Some(days) => Ok(days),
+        None => date_slow(text, settings),
+    }
 }
 
-/// A timestamp.
-pub fn timestamp_in(_: &[u8], _: i32, _: &DateTimeSettings) -> Result<i64, Box<ValueError>> {
-    Err(refused())
+#[cold]
+fn date_slow(text: &[u8], settings: &DateTimeSettings) -> Result<i32, Box<ValueError>> {
+    let decoded = tokens::split(text, tokens::DATE_WORK_BYTES)
+        .and_then(|fields| decode::date_time(&fields, settings))
+        .map_err(|e| e.report(text, "date", settings.version))?;
+    let clock = match decoded.kind {
+        DateTimeKind::Value => decoded.clock,
+        DateTimeKind::Epoch => Clock {
+            year: 1970,
+            month: 1,
+            day: 1,
+            ..Clock::default()
+        },
+        DateTimeKind::Infinity => return Ok(DATE_NOEND),
+        DateTimeKind::MinusInfinity => return Ok(DATE_NOBEGIN),
+    };
+    if !is_valid_julian(clock.year, clock.month) {
+        return Err(out_of_range("date", text));
+    }
+    let julian = date_to_julian(clock.year, clock.month, clock.day);
+    if !(0..DATE_END_JULIAN).contains(&julian) {
+        return Err(out_of_range("date", text));
+    }
+    Ok(julian - POSTGRES_EPOCH_JDATE)
 }
 
-/// A timestamptz.
-pub fn timestamptz_in(_: &[u8], _: i32, _: &DateTimeSettings) -> Result<i64, Box<ValueError>> {
-    Err(refused())
+/// Microseconds since midnight of a time's text. `typmod` is the precision, -1 for none.
+///
+/// PostgreSQL: `date.c`, `time_in`.
+///
+/// # Errors
+/// As the server's: 22007, 22008, 22009, 22023.
+#[inline]
+pub fn time_in(
+    text: &[u8],
+    typmod: i32,
+    settings: &DateTimeSettings,
+) -> Result<i64, Box<ValueError>> {
+    let micros = match fast::time(text) {
+        Some(micros) => micros,
+        None => time_slow(text, "time", settings)?.0,
+    };
+    Ok(round_time(micros, typmod))
 }
 
-/// An interval.
-pub fn interval_in(_: &[u8], _: i32, _: &DateTimeSettings) -> Result<Interval, Box<ValueError>> {
-    Err(refused())
+/// Microseconds since midnight and seconds west of Greenwich of a timetz's text. `typmod` is
+/// the precision, -1 for none.
+///
+/// PostgreSQL: `date.c`, `timetz_in`.
+///
+/// # Errors
+/// As the server's: 22007, 22008, 22009, 22023.
+#[inline]
+pub fn timetz_in(
+    text: &[u8],
+    typmod: i32,
+    settings: &DateTimeSettings,
+) -> Result<(i64, i32), Box<ValueError>> {
+    let (micros, zone) = match fast::timetz(text, settings.z_west_secs) {
+        Some(value) => value,
+        None => time_slow(text, "time with time zone", settings)?,
+    };
+    Ok((round_time(micros, typmod), zone))
+}
+
+#[cold]
+fn time_slow(
+    text: &[u8],
+    type_name: &str,
+    settings: &DateTimeSettings,
+) -> Result<(i64, i32), Box<ValueError>> {
+    let decoded = tokens::split(text, tokens::DATE_WORK_BYTES)
+        .and_then(|fields| decode::time_only(&fields, settings))
+        .map_err(|e| e.report(text, type_name, settings.version))?;
+    Ok((decoded.clock.micros_of_day(), decoded.west_secs))
+}
+
+/// Microseconds since 2000-01-01 of a timestamp's text. `typmod` is the precision, -1 for
+/// none. A zone in the text is checked and ignored.
+///
+/// PostgreSQL: `timestamp.c`, `timestamp_in`.
+///
+/// # Errors
+/// As the server's: 22007, 22008, 22009, 22023.
+#[inline]
+pub fn timestamp_in(
+    text: &[u8],
+    typmod: i32,
+    settings: &DateTimeSettings,
+) -> Result<i64, Box<ValueError>> {
+    let micros = match fast::timestamp(text, settings.t_separates, settings.z_west_secs) {
+        Some(parsed) => parsed.local_micros,
+        None => timestamp_slow(text, false, settings)?,
+    };
+    round_timestamp(micros, typmod)
+}
+
+/// Microseconds since 2000-01-01 UTC of a timestamptz's text. `typmod` is the precision, -1
+/// for none. Text without a zone is in the session's.
+///
+/// PostgreSQL: `timestamp.c`, `timestamptz_in`.
+///
+/// # Errors
+/// As the server's: 22007, 22008, 22009, 22023.
+#[inline]
+pub fn timestamptz_in(
+    text: &[u8],
+    typmod: i32,
+    settings: &DateTimeSettings,
+) -> Result<i64, Box<ValueError>> {
+    let micros = match fast::timestamp(text, settings.t_separates, settings.z_west_secs) {
+        Some(parsed) => {
+            let west_secs = parsed.west_secs.unwrap_or_else(|| {
+                let local_secs = parsed.local_micros.div_euclid(USECS_PER_SEC)
+                    + i64::from(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY;
+                determine_offset(local_secs, &settings.zone, settings.before_18()).0
+            });
+            // The text has a year of four digits: far from any limit.
+            parsed.local_micros + i64::from(west_secs) * USECS_PER_SEC
+        }
+        None => timestamp_slow(text, true, settings)?,
+    };
+    round_timestamp(micros, typmod)
+}
+
+#[cold]
+fn timestamp_slow(
+    text: &[u8],
+    with_zone: bool,
+    settings: &DateTimeSettings,
+) -> Result<i64, Box<ValueError>> {
+    let type_name = if with_zone {
+        "timestamp with time zone"
+    } else {
+        "timestamp"
+    };
+    let decoded = tokens::split(text, tokens::TIMESTAMP_WORK_BYTES)
+        .and_then(|fields| decode::date_time(&fields, settings))
+        .map_err(|e| e.report(text, type_name, settings.version))?;
+    match decoded.kind {
+        DateTimeKind::Value => {
+            let west_secs = if with_zone { decoded.west_secs } else { 0 };
+            timestamp_of(&decoded.clock, west_secs).ok_or_else(|| out_of_range("timestamp", text))
+        }
+        DateTimeKind::Epoch => {
+            Ok(i64::from(UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
+        }
+        DateTimeKind::Infinity => Ok(TIMESTAMP_NOEND),
+        DateTimeKind::MinusInfinity => Ok(TIMESTAMP_NOBEGIN),
+    }
+}
+
+/// The timestamp of a date and a time in a zone; `None` outside the type's range.
+///
+/// PostgreSQL: `timestamp.c`, `tm2timestamp`.
+fn timestamp_of(clock: &Clock, west_secs: i32) -> Option<i64> {
+    if !is_valid_julian(clock.year, clock.month) {
+        return None;
+    }
+    let days = date_to_julian(clock.year, clock.month, clock.day) - POSTGRES_EPOCH_JDATE;
+    let micros = i64::from(days)
+        .checked_mul(USECS_PER_DAY)?
+        .checked_add(clock.micros_of_day())?
+        .wrapping_add(i64::from(west_secs) * USECS_PER_SEC);
+    (MIN_TIMESTAMP..END_TIMESTAMP)
+        .contains(&micros)
+        .then_some(micros)
+}
+
+/// An interval's text. `typmod` is the server's: fields in its high half, precision in its
+/// low half, -1 for none.
+///
+/// PostgreSQL: `timestamp.c`, `interval_in`.
+///
+/// # Errors
+/// As the server's: 22007, 22008, 22015, 22023.
+pub fn interval_in(
+    text: &[u8],
+    typmod: i32,
+    settings: &DateTimeSettings,
+) -> Result<Interval, Box<ValueError>> {
+    let range = interval::range_of(typmod);
+    let decoded = interval::decode(text, range, settings).map_err(|e| {
+        let e = match e {
+            DtError::FieldOverflow => DtError::IntervalOverflow,
+            other => other,
+        };
+        e.report(text, "interval", settings.version)
+    })?;
+    let value = decoded.ok_or_else(interval::out_of_range)?;
+    interval::adjust_for_typmod(value, typmod, settings.version)
+}
+
+/// Microseconds of the last digit that a precision keeps, by precision.
+const SCALES: [i64; 7] = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1];
+
+/// Rounds a time to its precision; one that is no precision changes nothing.
+///
+/// PostgreSQL: `date.c`, `AdjustTimeForTypmod`.
+#[inline]
+fn round_time(micros: i64, typmod: i32) -> i64 {
+    match usize::try_from(typmod).ok().and_then(|p| SCALES.get(p)) {
+        Some(&scale) => round_to(micros, scale),
+        None => micros,
+    }
+}
+
+/// Rounds a timestamp to its precision.
+///
+/// PostgreSQL: `timestamp.c`, `AdjustTimestampForTypmod`.
+#[inline]
+fn round_timestamp(micros: i64, typmod: i32) -> Result<i64, Box<ValueError>> {
+    if typmod == -1 || micros == TIMESTAMP_NOBEGIN || micros == TIMESTAMP_NOEND {
+        return Ok(micros);
+    }
+    match usize::try_from(typmod).ok().and_then(|p| SCALES.get(p)) {
+        Some(&scale) => Ok(round_to(micros, scale)),
+        None => Err(ValueError::new(
+            "22023",
+            format!("timestamp({typmod}) precision must be between 0 and 6"),
+        )),
+    }
+}
+
+/// To the nearest multiple, halves away from zero.
+#[inline]
+fn round_to(micros: i64, scale: i64) -> i64 {
+    // Half of 1 is 0: the full precision changes nothing.
+    let half = scale / 2;
+    if micros >= 0 {
+        (micros + half) / scale * scale
+    } else {
+        -((half - micros) / scale * scale)
+    }
+}
+
+/// The session's local date and time at an instant, with the microsecond, and its offset in
+/// seconds west of Greenwich.
+fn local_now(settings: &DateTimeSettings) -> (Clock, i32) {
+    let epoch_secs = i64::from(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY;
+    let unix_secs = settings.now_micros.div_euclid(USECS_PER_SEC) + epoch_secs;
+    let offset_secs = settings.zone.offset_at(unix_secs);
+    let local = settings
+        .now_micros
+        .saturating_add(i64::from(offset_secs) * USECS_PER_SEC);
+    (Clock::from_timestamp(local), -offset_secs)
 }
