@@ -168,45 +168,53 @@ fn prove(schema: &str, format: &Format, put_input: impl Fn(&Server) -> Vec<Load>
             }
         }
         support::assert_healthy(server, DB);
-        for load in &loads {
-            live_on(server, load.table);
-        }
+        let tables: Vec<&str> = loads.iter().map(|load| load.table).collect();
+        live_on(server, &tables);
         support::assert_checksums(server, DB);
     });
 }
 
-/// Whatever may happen to a table later happens to this one.
-fn live_on(server: &mut Server, table: &str) {
-    let rows = |server: &Server| -> u64 {
-        server
-            .value(DB, &format!("SELECT count(*) FROM {table}"))
-            .parse()
-            .unwrap()
-    };
-    let before = rows(server);
-    let column = server.value(
-        DB,
-        &format!("SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attnum = 1"),
-    );
-    // Each row is its own new version, then every fifth of them goes.
-    server.execute(
-        DB,
-        &format!("UPDATE {table} SET {column} = {column} WHERE ctid < '(40,1)'"),
-    );
-    let gone = server
-        .connect(DB)
-        .execute(
-            &format!("DELETE FROM {table} WHERE hashtextextended(({table}.*)::text, 1) % 5 = 0"),
-            &[],
-        )
-        .unwrap();
-    server.execute(DB, &format!("VACUUM (FREEZE, ANALYZE) {table}"));
+/// Whatever may happen to tables later happens to these.
+fn live_on(server: &mut Server, tables: &[&str]) {
+    let mut left = Vec::new();
+    for table in tables {
+        let before = rows(server, table);
+        let column = server.value(
+            DB,
+            &format!("SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attnum = 1"),
+        );
+        // Rows become their own new versions, then every fifth of them goes.
+        server.execute(
+            DB,
+            &format!("UPDATE {table} SET {column} = {column} WHERE ctid < '(40,1)'"),
+        );
+        let gone = server
+            .connect(DB)
+            .execute(
+                &format!(
+                    "DELETE FROM {table} WHERE hashtextextended(({table}.*)::text, 1) % 5 = 0"
+                ),
+                &[],
+            )
+            .expect("a DELETE");
+        left.push(before - gone);
+    }
+    for table in tables {
+        server.execute(DB, &format!("VACUUM (FREEZE, ANALYZE) {table}"));
+    }
     support::assert_healthy(server, DB);
     server.stop_immediate();
     server.restart();
-    assert_eq!(rows(server), before - gone);
-    server.execute(DB, &format!("REINDEX TABLE {table}"));
+    for (table, left) in tables.iter().zip(left) {
+        assert_eq!(rows(server, table), left, "{table} after the crash");
+        server.execute(DB, &format!("REINDEX TABLE {table}"));
+    }
     support::assert_healthy(server, DB);
+}
+
+fn rows(server: &Server, table: &str) -> u64 {
+    let count = server.value(DB, &format!("SELECT count(*) FROM {table}"));
+    count.parse().expect("a number")
 }
 
 fn put(server: &Server, name: &str, bytes: &[u8]) -> PathBuf {

@@ -41,7 +41,7 @@ fn quoted(value: &[u8], out: &mut Vec<u8>) {
 type Column = fn(&mut Random, &mut Vec<u8>);
 
 /// The columns after `id`, in the schema's order.
-const COLUMNS: [Column; 33] = [
+const COLUMNS: [Column; 34] = [
     boolean,
     char,
     bpchar,
@@ -75,6 +75,7 @@ const COLUMNS: [Column; 33] = [
     tag,
     tiny,
     note,
+    jsonb_key,
 ];
 
 macro_rules! put {
@@ -610,4 +611,11 @@ fn note(r: &mut Random, out: &mut Vec<u8>) {
         r.between(0, 130)
     };
     r.words(len, out);
+}
+
+/// jsonb short enough for an index.
+fn jsonb_key(r: &mut Random, out: &mut Vec<u8>) {
+    if !edge(r, &["{}", "[]", "null", "\"\"", "1.50", "1.5", "[[]]"], out) {
+        document(r, 3, out);
+    }
 }
