@@ -1,0 +1,364 @@
+//! Law 1: the files that pgpagewrite writes are the files that the server would have written.
+//!
+//! For each version and each table the server loads the rows first: TRUNCATE, COPY FREEZE and REINDEX
+//! in one transaction. Its pages are kept, the table is emptied, pgpagewrite loads
+//! the same rows, and every file must be the same under the mask. Then the server's checkers look at
+//! it, and the table must live on: updates, deletes, VACUUM, REINDEX and a crash.
+
+use generate::{TpchTable, Workload};
+use std::path::PathBuf;
+use std::process::Command;
+use support::{Fork, Kind, Page, Ran, Server, ValueIds};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pgpagewrite");
+const DB: &str = "postgres";
+
+/// A table and its input, for the server and for us.
+struct Load {
+    table: &'static str,
+    /// What the server's COPY reads.
+    theirs: PathBuf,
+    /// What pgpagewrite reads.
+    ours: PathBuf,
+}
+
+/// How a set of loads is read on both sides.
+struct Format {
+    copy_options: &'static str,
+    our_options: &'static [&'static str],
+}
+
+const CSV: Format = Format {
+    copy_options: "FORMAT csv",
+    our_options: &["--format", "csv"],
+};
+const TBL: Format = Format {
+    copy_options: "DELIMITER '|'",
+    our_options: &["--trailing-delimiter"],
+};
+
+/// A file of a relation, masked.
+struct File {
+    what: String,
+    kind: Kind,
+    pages: Vec<Page>,
+}
+
+/// Every file of a table: heap, visibility map, TOAST table and its index, indexes.
+fn files(server: &Server, table: &str) -> Vec<File> {
+    let mut ids = ValueIds::default();
+    let mut files = Vec::new();
+    let mut take = |what: String, relation: &str, fork: Fork, kind: Kind| {
+        let mut pages = server.pages(DB, relation, fork);
+        if fork == Fork::Main {
+            pages.truncate(support::without_trailing_zero_pages(&pages).len());
+        }
+        support::mask(&mut pages, &kind, &mut ids);
+        files.push(File { what, kind, pages });
+    };
+    let heap = Kind::Heap(support::attributes(server, DB, table));
+    take(table.to_owned(), table, Fork::Main, heap);
+    for (fork, name) in [
+        (Fork::VisibilityMap, "visibility map"),
+        (Fork::FreeSpaceMap, "free space map"),
+    ] {
+        take(format!("{name} of {table}"), table, fork, Kind::Map);
+    }
+    let mut client = server.connect(DB);
+    for row in client
+        .query(
+            "SELECT t.oid::regclass::text, i.indexrelid::regclass::text
+               FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid
+               JOIN pg_index i ON i.indrelid = t.oid
+              WHERE c.oid = $1::text::regclass",
+            &[&table],
+        )
+        .expect("the TOAST table")
+    {
+        let (toast, index): (String, String) = (row.get(0), row.get(1));
+        take(
+            format!("TOAST table of {table}"),
+            &toast,
+            Fork::Main,
+            Kind::Toast,
+        );
+        take(
+            format!("TOAST index of {table}"),
+            &index,
+            Fork::Main,
+            Kind::ToastIndex,
+        );
+        for fork in [Fork::VisibilityMap, Fork::FreeSpaceMap] {
+            take(
+                format!("{fork:?} of the TOAST table of {table}"),
+                &toast,
+                fork,
+                Kind::Map,
+            );
+        }
+    }
+    for row in client
+        .query(
+            "SELECT indexrelid::regclass::text FROM pg_index
+              WHERE indrelid = $1::text::regclass ORDER BY indexrelid",
+            &[&table],
+        )
+        .expect("the indexes")
+    {
+        let index: String = row.get(0);
+        take(format!("index {index}"), &index, Fork::Main, Kind::Btree);
+    }
+    files
+}
+
+/// Everything a table says, in one value.
+fn contents(server: &Server, table: &str) -> String {
+    server.value(
+        DB,
+        &format!("SELECT format('%s rows, %s', count(*), sum(hashtextextended(t::text, 0))) FROM {table} t"),
+    )
+}
+
+fn load_by_server(server: &Server, load: &Load, format: &Format) {
+    server.execute(
+        DB,
+        &format!(
+            "SET max_parallel_maintenance_workers = 0; BEGIN; TRUNCATE {0};
+             COPY {0} FROM '{1}' WITH ({2}, FREEZE); REINDEX TABLE {0}; COMMIT",
+            load.table,
+            load.theirs.display(),
+            format.copy_options
+        ),
+    );
+}
+
+fn build(server: &Server, loads: &[Load], options: &[&str]) -> Ran {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["build", "--no-analyze", "-d"])
+        .arg(server.conninfo(DB))
+        .args(options);
+    for load in loads {
+        command.arg(format!("{}={}", load.table, load.ours.display()));
+    }
+    support::run(&mut command)
+}
+
+/// The whole story of this file for some tables.
+fn prove(schema: &str, format: &Format, put_input: impl Fn(&Server) -> Vec<Load>) {
+    support::each_version(&[("wal_level", "minimal")], |server| {
+        server.execute(DB, schema);
+        let loads = put_input(server);
+        let theirs: Vec<(Vec<File>, String)> = loads
+            .iter()
+            .map(|load| {
+                load_by_server(server, load, format);
+                let kept = (files(server, load.table), contents(server, load.table));
+                server.execute(DB, &format!("TRUNCATE {}", load.table));
+                kept
+            })
+            .collect();
+
+        build(server, &loads, format.our_options).expect_success();
+
+        for (load, (their_files, their_contents)) in loads.iter().zip(&theirs) {
+            assert_eq!(&contents(server, load.table), their_contents);
+            for (ours, theirs) in files(server, load.table).iter().zip(their_files) {
+                support::assert_same_pages(&ours.what, &ours.kind, &ours.pages, &theirs.pages);
+            }
+        }
+        support::assert_healthy(server, DB);
+        let tables: Vec<&str> = loads.iter().map(|load| load.table).collect();
+        live_on(server, &tables);
+        support::assert_checksums(server, DB);
+    });
+}
+
+/// Whatever may happen to tables later happens to these.
+fn live_on(server: &mut Server, tables: &[&str]) {
+    let mut left = Vec::new();
+    for table in tables {
+        let before = rows(server, table);
+        let column = server.value(
+            DB,
+            &format!("SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attnum = 1"),
+        );
+        // Rows become their own new versions, then every fifth of them goes.
+        server.execute(
+            DB,
+            &format!("UPDATE {table} SET {column} = {column} WHERE ctid < '(40,1)'"),
+        );
+        let gone = server
+            .connect(DB)
+            .execute(
+                &format!(
+                    "DELETE FROM {table} WHERE hashtextextended(({table}.*)::text, 1) % 5 = 0"
+                ),
+                &[],
+            )
+            .expect("a DELETE");
+        left.push(before - gone);
+    }
+    for table in tables {
+        server.execute(DB, &format!("VACUUM (FREEZE, ANALYZE) {table}"));
+    }
+    support::assert_healthy(server, DB);
+    server.stop_immediate();
+    server.restart();
+    for (table, left) in tables.iter().zip(left) {
+        assert_eq!(rows(server, table), left, "{table} after the crash");
+        server.execute(DB, &format!("REINDEX TABLE {table}"));
+    }
+    support::assert_healthy(server, DB);
+}
+
+fn rows(server: &Server, table: &str) -> u64 {
+    let count = server.value(DB, &format!("SELECT count(*) FROM {table}"));
+    count.parse().expect("a number")
+}
+
+fn put(server: &Server, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = server.dir().join(name);
+    std::fs::write(&path, bytes).expect("the input");
+    path
+}
+
+fn put_csv(server: &Server, table: &'static str, workload: Workload) -> Vec<Load> {
+    let path = put(server, table, &workload.bytes());
+    vec![Load {
+        table,
+        theirs: path.clone(),
+        ours: path,
+    }]
+}
+
+#[test]
+fn customer_of_dbt_2_is_written_as_the_server_writes_it() {
+    prove(
+        include_str!("../fixtures/schemas/customer.sql"),
+        &CSV,
+        |server| put_csv(server, "customer", Workload::Customer { rows: 20_000 }),
+    );
+}
+
+#[test]
+fn the_eight_tables_of_tpc_h_are_written_as_the_server_writes_them() {
+    prove(
+        include_str!("../fixtures/schemas/tpch.sql"),
+        &TBL,
+        |server| {
+            TpchTable::ALL
+                .into_iter()
+                .map(|table| {
+                    let bytes = Workload::Tpch { scale: 0.01, table }.bytes();
+                    let text = String::from_utf8(bytes).expect("ASCII");
+                    Load {
+                        table: table.name(),
+                        theirs: put(
+                            server,
+                            &format!("{}.copy", table.name()),
+                            text.replace("|\n", "\n").as_bytes(),
+                        ),
+                        ours: put(server, &format!("{}.tbl", table.name()), text.as_bytes()),
+                    }
+                })
+                .collect()
+        },
+    );
+}
+
+#[test]
+fn a_hundred_bigints_are_written_as_the_server_writes_them() {
+    prove(
+        include_str!("../fixtures/schemas/bigint100.sql"),
+        &CSV,
+        |server| put_csv(server, "bigint100", Workload::Bigint100 { rows: 5_000 }),
+    );
+}
+
+#[test]
+fn an_index_of_three_levels_on_text_is_written_as_the_server_writes_it() {
+    prove(
+        include_str!("../fixtures/schemas/shadoks.sql"),
+        &CSV,
+        |server| put_csv(server, "shadoks", Workload::Shadoks { rows: 150_000 }),
+    );
+}
+
+#[test]
+fn values_out_of_line_are_written_as_the_server_writes_them() {
+    prove(
+        include_str!("../fixtures/schemas/wide.sql"),
+        &CSV,
+        |server| put_csv(server, "wide", Workload::Wide { rows: 120 }),
+    );
+}
+
+#[test]
+fn every_native_type_and_index_is_written_as_the_server_writes_it() {
+    prove(
+        include_str!("../fixtures/schemas/alltypes.sql"),
+        &CSV,
+        |server| {
+            let workload = Workload::AllTypes {
+                rows: 3_000,
+                seed: 1,
+            };
+            put_csv(server, "alltypes", workload)
+        },
+    );
+}
+
+#[test]
+fn any_number_of_threads_and_any_memory_give_the_same_files() {
+    let mut server = Server::start(15, &[("wal_level", "minimal")]);
+    let server = &mut server;
+    server.execute(DB, include_str!("../fixtures/schemas/alltypes.sql"));
+    let workload = Workload::AllTypes {
+        rows: 6_000,
+        seed: 7,
+    };
+    let loads = put_csv(server, "alltypes", workload);
+    let mut first: Option<Vec<File>> = None;
+    for memory in ["64MB", "1GB"] {
+        for jobs in ["1", "2", "7"] {
+            let options = ["--format", "csv", "--jobs", jobs, "--memory", memory];
+            build(server, &loads, &options).expect_success();
+            let files = files(server, "alltypes");
+            server.execute(DB, "TRUNCATE alltypes");
+            let Some(first) = &first else {
+                first = Some(files);
+                continue;
+            };
+            for (ours, before) in files.iter().zip(first) {
+                let what = format!("{} with {jobs} threads and {memory}", ours.what);
+                support::assert_same_pages(&what, &ours.kind, &ours.pages, &before.pages);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crash_right_after_the_command_loses_nothing_at_any_wal_level() {
+    support::each_version(&[], |server| {
+        for wal_level in ["minimal", "replica", "logical"] {
+            // Above minimal max_wal_senders may stay at 0 as well.
+            server.restart_with(&[
+                ("wal_level", wal_level),
+                ("max_wal_senders", "0"),
+                ("fsync", "on"),
+            ]);
+            server.execute(DB, "DROP TABLE IF EXISTS customer");
+            server.execute(DB, include_str!("../fixtures/schemas/customer.sql"));
+            let loads = put_csv(server, "customer", Workload::Customer { rows: 3_000 });
+            build(server, &loads, CSV.our_options).expect_success();
+            server.stop_immediate();
+            server.restart();
+            let ours = contents(server, "customer");
+            support::assert_healthy(server, DB);
+            support::assert_checksums(server, DB);
+            load_by_server(server, &loads[0], &CSV);
+            assert_eq!(ours, contents(server, "customer"), "{wal_level}");
+        }
+    });
+}
