@@ -1,1 +1,3 @@
 //! the only unsafe code: SIMD and libc.
+
+pub mod credentials;
