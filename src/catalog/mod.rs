@@ -38,8 +38,71 @@ pub struct Relation {
     pub toast: Option<ToastRelation>,
     /// What stands in the way of a native load, or must be looked at by the plan.
     pub features: Features,
-    /// pg_relation_size of the main fork in bytes.
+    /// pg_relation_size of the main fork in bytes; 0 when nobody asked (see
+    /// [`read::relation_in_load`]).
     pub size_bytes: u64,
+}
+
+impl Relation {
+    /// The name as SQL wants it, schema first.
+    pub fn qualified_name(&self) -> String {
+        format!("{}.{}", quote_ident(&self.schema), quote_ident(&self.name))
+    }
+
+    /// What differs between this description and a later one of the same table, in words;
+    /// `None` when a plan made for this one holds for the other. The size does not count, nor
+    /// does what only a scratch table tells.
+    pub fn difference(&self, later: &Relation) -> Option<String> {
+        let named = [
+            ("its OID", self.oid != later.oid),
+            (
+                "its name",
+                (&self.schema, &self.name) != (&later.schema, &later.name),
+            ),
+            (
+                "its kind",
+                (self.kind, self.persistence) != (later.kind, later.persistence),
+            ),
+            (
+                "its access method",
+                self.access_method != later.access_method,
+            ),
+            ("its tablespace", self.tablespace != later.tablespace),
+            (
+                "its storage parameters",
+                (self.fillfactor, self.toast_tuple_target_bytes)
+                    != (later.fillfactor, later.toast_tuple_target_bytes),
+            ),
+            ("its columns", self.columns != later.columns),
+            ("its TOAST table", self.toast != later.toast),
+            (
+                "its triggers, rules or constraints",
+                self.features != later.features,
+            ),
+        ];
+        if let Some((what, _)) = named.into_iter().find(|(_, differs)| *differs) {
+            return Some(format!("{what} changed"));
+        }
+        for index in &self.indexes {
+            match later.indexes.iter().find(|l| l.oid == index.oid) {
+                None => return Some(format!("index \"{}\" is gone", index.name)),
+                Some(l) if !index.same_description(l) => {
+                    return Some(format!("index \"{}\" changed", index.name));
+                }
+                Some(_) => {}
+            }
+        }
+        later
+            .indexes
+            .iter()
+            .find(|l| self.indexes.iter().all(|i| i.oid != l.oid))
+            .map(|l| format!("index \"{}\" is new", l.name))
+    }
+}
+
+/// An identifier in double quotes, always: valid wherever SQL takes a name.
+pub fn quote_ident(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// The TOAST table and its index.
@@ -49,6 +112,8 @@ pub struct ToastRelation {
     pub oid: Oid,
     /// pg_class.oid of its index on (chunk_id, chunk_seq).
     pub index_oid: Oid,
+    /// pg_class.reltablespace of both.
+    pub tablespace: Oid,
 }
 
 /// An attribute of a table.
@@ -85,10 +150,15 @@ pub struct Column {
 pub struct Features {
     /// Names of enabled user triggers that fire on INSERT (not replica-only ones, not internal).
     pub insert_triggers: Vec<String>,
+    /// Names of enabled user triggers that fire on TRUNCATE.
+    pub truncate_triggers: Vec<String>,
     /// Names of rules.
     pub rules: Vec<String>,
     /// Names of CHECK constraints that are enforced.
     pub checks: Vec<String>,
+    /// Domains among the column types (inside arrays, composite types and ranges too) that
+    /// have CHECK or NOT NULL constraints, as `column: domain`.
+    pub domain_checks: Vec<String>,
     /// Names of foreign keys of this table.
     pub foreign_keys: Vec<String>,
     /// Tables (qualified, quoted) whose foreign keys reference this one.
@@ -99,6 +169,8 @@ pub struct Features {
     pub partition_constraint: Option<String>,
     /// relrowsecurity and the current role is subject to it.
     pub row_security: bool,
+    /// It stands in a system schema, or its OID is one of initdb's.
+    pub system_catalog: bool,
     /// It has inheritance children.
     pub has_children: bool,
 }
@@ -126,6 +198,8 @@ pub struct Index {
     pub immediate: bool,
     /// indisvalid.
     pub valid: bool,
+    /// indisclustered.
+    pub clustered: bool,
     /// It is partial.
     pub has_predicate: bool,
     /// reloption fillfactor; 90 when unset.
@@ -141,6 +215,17 @@ pub struct Index {
     /// btm_allequalimage as this server sets it for this index (from a scratch table);
     /// `None` until asked or when not a btree.
     pub allequalimage: Option<bool>,
+}
+
+impl Index {
+    /// Whether a later reading describes the same index; `allequalimage` does not count.
+    pub fn same_description(&self, later: &Index) -> bool {
+        let later = Index {
+            allequalimage: self.allequalimage,
+            ..later.clone()
+        };
+        *self == later
+    }
 }
 
 /// An attribute of an index.

@@ -1,1 +1,359 @@
-//! Reads the catalogs.
+//! Reads the catalogs: from a name as the user wrote it to a [`Relation`].
+//!
+//! Five queries a table, whatever it has: the class, its attributes, its features, its
+//! indexes, their attributes. [`scratch`] asks the one thing that no catalog tells.
+//! The queries name `pg_catalog` everywhere, because a script that ran before may have moved
+//! the search path.
+
+mod features;
+mod indexes;
+pub mod scratch;
+
+pub use indexes::collation;
+
+use pgformat::ids::Oid;
+use pgformat::layout::{AttrLen, AttributeLayout, Compression, Storage};
+use postgres::{GenericClient, Row};
+
+use super::{Column, Relation, ToastRelation};
+use crate::error::{Error, Result};
+
+/// Where storage moves out of line unless the table says else, in bytes.
+///
+/// PostgreSQL: `src/include/access/heaptoast.h`, `TOAST_TUPLE_TARGET`.
+const TOAST_TUPLE_TARGET_BYTES: usize = 2032;
+
+/// The OID of a relation by its name as written in SQL (quoted where needed, qualified or
+/// found by the search path).
+///
+/// # Errors
+/// `42P01` when absent, `3F000` for a schema that is absent, `42602` for a bad name.
+pub fn resolve(client: &mut impl GenericClient, name: &str) -> Result<Oid> {
+    let invalid = || Error::refused("42602", format!("invalid name syntax: \"{name}\""));
+    // regclass would also take a number, as an OID.
+    if name.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
+        return Err(invalid());
+    }
+    let row = client.query_one(
+        "SELECT $1::pg_catalog.text::pg_catalog.regclass::pg_catalog.oid",
+        &[&name],
+    )?;
+    match row.get::<_, Oid>(0) {
+        0 => Err(invalid()),
+        oid => Ok(oid),
+    }
+}
+
+/// Reads the relation with this name, its size included.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn relation(client: &mut impl GenericClient, name: &str) -> Result<Relation> {
+    let oid = resolve(client, name)?;
+    relation_by_oid(client, oid, true)
+}
+
+/// The same without asking for the size: asking opens the relation's file in the server, which
+/// must not happen between TRUNCATE and the rename of a load.
+pub fn relation_in_load(client: &mut impl GenericClient, name: &str) -> Result<Relation> {
+    let oid = resolve(client, name)?;
+    relation_by_oid(client, oid, false)
+}
+
+/// Reads a relation by its OID, with its size when `with_size`.
+///
+/// # Errors
+/// `42P01` when there is none.
+pub fn relation_by_oid(
+    client: &mut impl GenericClient,
+    oid: Oid,
+    with_size: bool,
+) -> Result<Relation> {
+    let class = read_class(client, oid)?;
+    let columns = read_columns(client, oid)?;
+    let features = features::read(client, oid)?;
+    let indexes = indexes::read(client, oid)?;
+    let size_bytes = if with_size && matches!(class.kind, 'r' | 'm' | 't') {
+        client
+            .query_one(
+                "SELECT pg_catalog.pg_relation_size($1::pg_catalog.oid::pg_catalog.regclass)",
+                &[&oid],
+            )?
+            .get::<_, i64>(0) as u64
+    } else {
+        0
+    };
+    let options = class.options.as_deref().unwrap_or_default();
+    Ok(Relation {
+        oid,
+        schema: class.schema,
+        name: class.name,
+        kind: class.kind,
+        persistence: class.persistence,
+        access_method: class.access_method,
+        tablespace: class.tablespace,
+        fillfactor: number_option(options, "fillfactor")?.unwrap_or(100),
+        toast_tuple_target_bytes: number_option(options, "toast_tuple_target")?
+            .unwrap_or(TOAST_TUPLE_TARGET_BYTES),
+        columns,
+        indexes,
+        toast: class.toast,
+        features,
+        size_bytes,
+    })
+}
+
+/// Refuses what no version of this program loads: everything that is not an ordinary table in
+/// a heap of a user.
+///
+/// # Errors
+/// `42809` for the wrong kind of relation, in COPY's words where COPY has some; `0A000`.
+pub fn refuse_unsupported(relation: &Relation) -> Result<()> {
+    let name = &relation.name;
+    let wrong = |what: &str| {
+        Err(Error::refused(
+            "42809",
+            format!("cannot copy to {what} \"{name}\""),
+        ))
+    };
+    match relation.kind {
+        'r' => {}
+        'p' => {
+            return Err(Error::unsupported(format!(
+                "\"{name}\" is a partitioned table; loading through it is not supported"
+            ))
+            .with_hint("Load its partitions by name."));
+        }
+        'v' => return wrong("view"),
+        'm' => return wrong("materialized view"),
+        'S' => return wrong("sequence"),
+        'f' => {
+            return Err(Error::unsupported(format!(
+                "\"{name}\" is a foreign table; it has no files here"
+            )));
+        }
+        _ => return wrong("non-table relation"),
+    }
+    if relation.features.system_catalog {
+        return Err(Error::refused(
+            "42501",
+            format!("permission denied: \"{name}\" is a system catalog"),
+        ));
+    }
+    if relation.persistence == 't' {
+        return Err(Error::unsupported(format!(
+            "\"{name}\" is a temporary table; its rows would end with the connection"
+        )));
+    }
+    if relation.access_method != "heap" {
+        return Err(Error::unsupported(format!(
+            "table \"{name}\" has access method \"{}\"; only heap is supported",
+            relation.access_method
+        )));
+    }
+    Ok(())
+}
+
+/// A row of pg_class.
+struct Class {
+    schema: String,
+    name: String,
+    kind: char,
+    persistence: char,
+    access_method: String,
+    tablespace: Oid,
+    options: Option<Vec<String>>,
+    toast: Option<ToastRelation>,
+}
+
+fn read_class(client: &mut impl GenericClient, oid: Oid) -> Result<Class> {
+    let row = client
+        .query_opt(
+            "SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
+                    coalesce(am.amname::text, ''), c.reltablespace, c.reloptions,
+                    c.reltoastrelid,
+                    (SELECT i.indexrelid FROM pg_catalog.pg_index i
+                      WHERE i.indrelid = c.reltoastrelid AND i.indisvalid
+                      ORDER BY i.indexrelid LIMIT 1),
+                    (SELECT t.reltablespace FROM pg_catalog.pg_class t
+                      WHERE t.oid = c.reltoastrelid)
+               FROM pg_catalog.pg_class c
+               JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+               LEFT JOIN pg_catalog.pg_am am ON am.oid = c.relam
+              WHERE c.oid = $1",
+            &[&oid],
+        )?
+        .ok_or_else(|| {
+            Error::refused("42P01", format!("relation with OID {oid} does not exist"))
+        })?;
+    let toast_oid: Oid = row.get(7);
+    let toast_index: Option<Oid> = row.get(8);
+    let toast_tablespace: Option<Oid> = row.get(9);
+    let name: String = row.get(1);
+    let toast = match (toast_oid, toast_index, toast_tablespace) {
+        (0, _, _) => None,
+        (oid, Some(index_oid), Some(tablespace)) => Some(ToastRelation {
+            oid,
+            index_oid,
+            tablespace,
+        }),
+        _ => {
+            return Err(Error::new(
+                crate::error::Class::Corruption,
+                "XX002",
+                format!("no valid index found for toast relation with Oid {toast_oid}"),
+            ));
+        }
+    };
+    Ok(Class {
+        schema: row.get(0),
+        name,
+        kind: one_char(&row, 2),
+        persistence: one_char(&row, 3),
+        access_method: row.get(4),
+        tablespace: row.get(5),
+        options: row.get(6),
+        toast,
+    })
+}
+
+fn read_columns(client: &mut impl GenericClient, oid: Oid) -> Result<Vec<Column>> {
+    let rows = client.query(
+        "SELECT a.attnum, a.attname::text, a.attlen, a.attalign::text, a.attbyval,
+                a.attstorage::text, a.attcompression::text,
+                pg_catalog.current_setting('default_toast_compression'),
+                a.atttypid,
+                CASE WHEN a.attisdropped THEN ''
+                     ELSE pg_catalog.format_type(a.atttypid, a.atttypmod) END,
+                a.atttypmod, a.attcollation, a.attnotnull, a.attisdropped,
+                pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+                a.attidentity::text, a.attgenerated::text
+           FROM pg_catalog.pg_attribute a
+           LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+          WHERE a.attrelid = $1 AND a.attnum > 0
+          ORDER BY a.attnum",
+        &[&oid],
+    )?;
+    rows.iter()
+        .enumerate()
+        .map(|(i, row)| {
+            let attnum: i16 = row.get(0);
+            let name: String = row.get(1);
+            if usize::try_from(attnum).ok() != Some(i + 1) {
+                return Err(bad_catalog("pg_attribute.attnum", &name));
+            }
+            Ok(Column {
+                attnum,
+                layout: layout(row, 2, &name)?,
+                name,
+                type_oid: row.get(8),
+                type_name: row.get(9),
+                typmod: row.get(10),
+                collation: row.get(11),
+                not_null: row.get(12),
+                dropped: row.get(13),
+                default: row.get(14),
+                identity: one_char(row, 15),
+                generated: one_char(row, 16),
+            })
+        })
+        .collect()
+}
+
+/// The layout from six columns that begin at `first`: attlen, attalign, attbyval, attstorage,
+/// attcompression, default_toast_compression.
+fn layout(row: &Row, first: usize, name: &str) -> Result<AttributeLayout> {
+    let byte = |i: usize| row.get::<_, &str>(i).bytes().next().unwrap_or(0);
+    let compression = match (byte(first + 4), row.get::<_, &str>(first + 5)) {
+        (b'l', _) => Compression::Lz4,
+        (b'p', _) => Compression::Pglz,
+        (_, "lz4") => Compression::Lz4,
+        (_, _) => Compression::Pglz,
+    };
+    Ok(AttributeLayout {
+        len: AttrLen::from_attlen(row.get(first))
+            .ok_or_else(|| bad_catalog("pg_attribute.attlen", name))?,
+        align: AttributeLayout::align_from_char(byte(first + 1))
+            .ok_or_else(|| bad_catalog("pg_attribute.attalign", name))?,
+        by_value: row.get(first + 2),
+        storage: Storage::from_char(byte(first + 3))
+            .ok_or_else(|| bad_catalog("pg_attribute.attstorage", name))?,
+        compression,
+    })
+}
+
+#[cold]
+fn bad_catalog(field: &str, name: &str) -> Error {
+    Error::new(
+        crate::error::Class::Corruption,
+        "XX001",
+        format!("unexpected value of {field} for \"{name}\""),
+    )
+}
+
+/// A "char" that was cast to text: empty is a space here.
+fn one_char(row: &Row, column: usize) -> char {
+    row.get::<_, &str>(column).chars().next().unwrap_or(' ')
+}
+
+/// A storage parameter that is a number.
+fn number_option<T: std::str::FromStr>(options: &[String], name: &str) -> Result<Option<T>> {
+    let Some(value) = option(options, name) else {
+        return Ok(None);
+    };
+    value
+        .parse()
+        .map(Some)
+        .map_err(|_| bad_catalog("pg_class.reloptions", name))
+}
+
+/// A storage parameter as it was typed. `fillfactor=70` in pg_class.reloptions.
+fn option<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+    options
+        .iter()
+        .find_map(|o| o.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// A storage parameter that is a boolean.
+///
+/// PostgreSQL: `src/backend/utils/adt/bool.c`, `parse_bool_with_len`: any prefix that is
+/// unique, in any case.
+fn bool_option(options: &[String], name: &str) -> Result<Option<bool>> {
+    let Some(value) = option(options, name) else {
+        return Ok(None);
+    };
+    let value = value.to_ascii_lowercase();
+    let is = |word: &str, shortest: usize| value.len() >= shortest && word.starts_with(&value);
+    if is("true", 1) || is("yes", 1) || is("on", 2) || value == "1" {
+        Ok(Some(true))
+    } else if is("false", 1) || is("no", 1) || is("off", 2) || value == "0" {
+        Ok(Some(false))
+    } else {
+        Err(bad_catalog("pg_class.reloptions", name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn storage_parameters_are_read_as_the_server_reads_them() {
+        let options = [
+            "fillfactor=70".to_owned(),
+            "deduplicate_items=OF".to_owned(),
+        ];
+        assert_eq!(number_option(&options, "fillfactor").unwrap(), Some(70_u8));
+        assert_eq!(number_option::<u8>(&options, "fill").unwrap(), None);
+        assert_eq!(
+            bool_option(&options, "deduplicate_items").unwrap(),
+            Some(false)
+        );
+        assert_eq!(
+            bool_option(&["deduplicate_items=o".to_owned()], "deduplicate_items")
+                .unwrap_err()
+                .sqlstate,
+            "XX001"
+        );
+    }
+}

@@ -1,6 +1,7 @@
 //! The only unsafe code: SIMD and libc behind safe fronts.
 
 pub mod collate;
+pub mod credentials;
 pub mod delimiters;
 pub mod files;
 pub mod simd;

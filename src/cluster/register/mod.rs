@@ -1,0 +1,372 @@
+//! Makes built files part of a cluster, in one SQL transaction.
+//!
+//! ```text
+//! begin    CHECKPOINT · BEGIN, READ COMMITTED, time limits off
+//!          a schema script may run here, in the same transaction
+//! take     LOCK ONLY ... ACCESS EXCLUSIVE, waits bounded · catalogs read again and compared
+//!          with the plan · still empty? · TRUNCATE or CLUSTER: new, empty files
+//! put      CHECKPOINT · journal · rename the built files over the empty ones · fsync the
+//!          directories · UPDATE pg_class
+//!          the server's parts: COPY of other tables, REINDEX of other indexes
+//! commit   who reads the WAL, asked again · COMMIT, and if its answer is lost,
+//!          pg_xact_status
+//! ```
+//!
+//! Before COMMIT everything that happened belongs to a transaction that nobody sees; dropping
+//! the [`Registration`] rolls it back, and the server removes the new files. From `take` to
+//! `put` nothing may touch the tables through the server: it would keep a block or a
+//! descriptor of the empty files.
+
+mod commit;
+mod empty;
+mod lock;
+mod put;
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pgformat::ids::Oid;
+use postgres::Client;
+
+pub use commit::Committed;
+
+use super::facts::Consumers;
+use super::journal::JournalOnDisk;
+use super::script;
+use super::session::{Session, plan_tables};
+use crate::catalog::{Relation, quote_ident};
+use crate::error::{Error, Result};
+
+/// How a registration behaves.
+pub struct Options<'a> {
+    /// `--wal bypass`: go on though somebody reads the WAL.
+    pub bypass_wal: bool,
+    /// How long a table's lock is waited for.
+    pub lock_wait: Duration,
+    /// Told of waits and steps.
+    pub progress: Box<dyn FnMut(&Event<'_>) + 'a>,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Options {
+            bypass_wal: false,
+            lock_wait: Duration::from_secs(60),
+            progress: Box::new(|_| {}),
+        }
+    }
+}
+
+/// What a registration tells while it works.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event<'e> {
+    /// A lock is waited for.
+    Waiting {
+        /// The table, qualified and quoted.
+        table: &'e str,
+        /// Who holds it.
+        blockers: &'e [Blocker],
+        /// For how long so far.
+        waited: Duration,
+    },
+    /// A step begins, as `checkpoint` or `rename`.
+    Step(&'static str),
+}
+
+/// A session (or a prepared transaction) that holds a lock on a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocker {
+    /// Its process; 0 for a prepared transaction.
+    pub pid: i32,
+    /// Its user; empty when unknown.
+    pub user: String,
+    /// Its application's name.
+    pub application: String,
+    /// Its state and the beginning of its last query.
+    pub activity: String,
+}
+
+impl std::fmt::Display for Blocker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.pid == 0 {
+            return f.write_str("a prepared transaction");
+        }
+        write!(f, "process {} of user {}", self.pid, self.user)?;
+        if !self.application.is_empty() {
+            write!(f, " ({})", self.application)?;
+        }
+        if !self.activity.is_empty() {
+            write!(f, ", {}", self.activity)?;
+        }
+        Ok(())
+    }
+}
+
+/// A table that is to be loaded.
+#[derive(Debug, Clone)]
+pub struct TableToRegister {
+    /// As planned.
+    pub relation: Relation,
+    /// `--truncate`: rows that are there are replaced.
+    pub truncate_allowed: bool,
+    /// Its files are built by us; else the server's COPY fills it in the same transaction.
+    pub native: bool,
+}
+
+/// A built fork or two of a relation, and what pg_class is to say of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StagedRelation {
+    /// The main fork's segments in order; none for a heap without blocks.
+    pub main: Vec<PathBuf>,
+    /// The visibility map's segments in order; none where there is no map.
+    pub visibility_map: Vec<PathBuf>,
+    /// Blocks of the main fork: relpages.
+    pub blocks: u32,
+    /// Tuples (of an index: index entries, by heap TIDs): reltuples.
+    pub tuples: u64,
+    /// relallvisible, and relallfrozen on 18.
+    pub all_visible_blocks: u32,
+}
+
+/// The built files of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedTable {
+    /// pg_class.oid of the table.
+    pub table: Oid,
+    /// The heap.
+    pub heap: StagedRelation,
+    /// The TOAST table and its index; `None` leaves them empty.
+    pub toast: Option<(StagedRelation, StagedRelation)>,
+    /// The native indexes; every other one must be rebuilt by [`Registration::reindex`].
+    pub indexes: Vec<(Oid, StagedRelation)>,
+}
+
+/// A transaction that registers files.
+pub struct Registration<'s> {
+    session: &'s mut Session,
+    options: Options<'s>,
+    xid: u64,
+    consumers: Consumers,
+    tables: Vec<TableToRegister>,
+    /// Indexes of native tables that are not yet built.
+    open_indexes: Vec<(Oid, String)>,
+    /// Native tables that nothing was put into.
+    open_tables: Vec<Oid>,
+    journals: Vec<(super::journal::Journal, JournalOnDisk)>,
+    ended: bool,
+}
+
+impl<'s> Registration<'s> {
+    /// Begins the transaction.
+    ///
+    /// # Errors
+    /// `55000` when somebody reads the WAL and `bypass_wal` is not given.
+    pub fn begin(session: &'s mut Session, mut options: Options<'s>) -> Result<Self> {
+        let version = session.facts.version;
+        let consumers = Consumers::read(session.client(), version)?;
+        if !options.bypass_wal {
+            consumers.refuse()?;
+        }
+        // So that the checkpoint under the locks is short.
+        (options.progress)(&Event::Step("checkpoint"));
+        session.client().batch_execute("CHECKPOINT")?;
+        session
+            .client()
+            .batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")?;
+        let mut registration = Registration {
+            session,
+            options,
+            xid: 0,
+            consumers,
+            tables: Vec::new(),
+            open_indexes: Vec::new(),
+            open_tables: Vec::new(),
+            journals: Vec::new(),
+            ended: false,
+        };
+        registration.settings()?;
+        registration.xid = registration.current_xid()?;
+        Ok(registration)
+    }
+
+    /// The connection, inside the transaction.
+    pub fn client(&mut self) -> &mut Client {
+        self.session.client()
+    }
+
+    /// The session's facts.
+    pub fn facts(&self) -> &super::facts::Facts {
+        &self.session.facts
+    }
+
+    /// The transaction's id with its epoch.
+    pub fn xid(&self) -> u64 {
+        self.xid
+    }
+
+    /// Runs a schema script in the transaction; see [`script::run`].
+    pub fn run_script(&mut self, sql: &str, file: &str) -> Result<()> {
+        script::run(self.session.client(), sql, file)?;
+        // Whatever the script did to the session's role ends here.
+        self.client()
+            .batch_execute("RESET SESSION AUTHORIZATION; RESET ROLE")?;
+        self.settings()?;
+        self.check_xid()
+    }
+
+    /// Plans tables inside the transaction: those that a script just made.
+    pub fn plan_tables(&mut self, names: &[&str]) -> Result<Vec<Relation>> {
+        let facts = self.session.facts.clone();
+        plan_tables(self.session.client(), &facts, names, false)
+    }
+
+    /// Locks the tables, checks that the plan still holds, and gives each new, empty files.
+    /// Once, for all tables.
+    ///
+    /// # Errors
+    /// `55P03` when a lock is not to be had in time; `55000` when a table changed since the
+    /// plan, or has rows; nothing is touched then.
+    ///
+    /// # Panics
+    /// When called twice.
+    pub fn take(&mut self, tables: Vec<TableToRegister>) -> Result<()> {
+        assert!(self.tables.is_empty(), "tables are taken once");
+        self.settings()?;
+        let relations = tables
+            .iter()
+            .map(|t| 3 + t.relation.indexes.len())
+            .sum::<usize>();
+        self.session.facts.check_lock_capacity(relations)?;
+        self.tables = tables;
+        // One order for all runs: two of them never wait for each other.
+        self.tables.sort_by_key(|t| t.relation.oid);
+        self.lock_all()?;
+        super::faults::point("locked")?;
+        self.empty_all()?;
+        super::faults::point("emptied")?;
+        for table in self.tables.iter().filter(|t| t.native) {
+            self.open_tables.push(table.relation.oid);
+            for index in &table.relation.indexes {
+                self.open_indexes.push((index.oid, index.name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The server's own `COPY ... FROM STDIN`, fed by `reader`; returns the rows.
+    pub fn copy_in(&mut self, statement: &str, reader: &mut dyn Read) -> Result<u64> {
+        let mut writer = self.session.client().copy_in(statement)?;
+        let mut buffer = vec![0; 1 << 18];
+        loop {
+            let n = match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(e) => {
+                    // Dropping the writer makes the server abandon the COPY.
+                    drop(writer);
+                    return Err(Error::io("read file", "input", &e));
+                }
+            };
+            if let Err(e) = std::io::Write::write_all(&mut writer, &buffer[..n]) {
+                // The server's own error comes with the end of the COPY.
+                return Err(match writer.finish() {
+                    Err(error) => error.into(),
+                    Ok(_) => Error::environment("08006", format!("could not send data: {e}")),
+                });
+            }
+        }
+        Ok(writer.finish()?)
+    }
+
+    /// Has the server build an index over files that were put in place.
+    ///
+    /// # Errors
+    /// The server's, as `23505` for a duplicate key.
+    pub fn reindex(&mut self, index: &crate::catalog::Index) -> Result<()> {
+        self.client().batch_execute(&format!(
+            "REINDEX INDEX {}.{}",
+            quote_ident(&index.schema),
+            quote_ident(&index.name)
+        ))?;
+        self.open_indexes.retain(|(oid, _)| *oid != index.oid);
+        Ok(())
+    }
+
+    /// Rolls back; dropping does the same but cannot tell of errors.
+    pub fn rollback(mut self) -> Result<()> {
+        self.roll_back_now()
+    }
+
+    fn roll_back_now(&mut self) -> Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        self.ended = true;
+        // The server removes the files of relations that the transaction made, with all
+        // their forks and segments. When the connection is lost, the journals stay for the
+        // next run.
+        self.session.client().batch_execute("ROLLBACK")?;
+        for (_, on_disk) in self.journals.drain(..) {
+            on_disk.remove()?;
+        }
+        Ok(())
+    }
+
+    /// What holds for the transaction whatever the session's defaults are; a script may have
+    /// changed them.
+    fn settings(&mut self) -> Result<()> {
+        let transaction_timeout = if self.session.facts.version.at_least(17) {
+            "SET LOCAL transaction_timeout = 0;"
+        } else {
+            ""
+        };
+        self.session.client().batch_execute(&format!(
+            "SET LOCAL statement_timeout = 0;
+             SET LOCAL idle_in_transaction_session_timeout = 0;
+             {transaction_timeout}
+             SET LOCAL lock_timeout = '10s';
+             SET LOCAL wal_skip_threshold = 0;
+             SELECT pg_catalog.set_config('synchronous_commit',
+                      CASE pg_catalog.current_setting('synchronous_commit')
+                           WHEN 'off' THEN 'local'
+                           ELSE pg_catalog.current_setting('synchronous_commit') END, true)"
+        ))?;
+        Ok(())
+    }
+
+    fn current_xid(&mut self) -> Result<u64> {
+        let row = self.client().query_one(
+            "SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text",
+            &[],
+        )?;
+        row.get::<_, &str>(0)
+            .parse()
+            .map_err(|_| Error::environment("08P01", "unexpected transaction id"))
+    }
+
+    /// The transaction is still the one that was begun.
+    fn check_xid(&mut self) -> Result<()> {
+        let xid = self.xid;
+        if self.current_xid()? == xid {
+            Ok(())
+        } else {
+            Err(Error::refused(
+                "25000",
+                "the load's transaction was ended by a statement in it",
+            ))
+        }
+    }
+
+    fn step(&mut self, step: &'static str) {
+        (self.options.progress)(&Event::Step(step));
+    }
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        // Nobody is left to tell; an open journal is found by the next run.
+        let _ = self.roll_back_now();
+    }
+}

@@ -1,0 +1,369 @@
+//! Renames the built files over the empty ones and tells pg_class.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use pgformat::ids::Oid;
+
+use super::{Registration, StagedRelation, StagedTable};
+use crate::catalog::read::scratch::read_allequalimage;
+use crate::cluster::faults;
+use crate::cluster::journal::{Journal, JournalFile, identity};
+use crate::cluster::owner::fsync_directory;
+use crate::error::{Class, Error, Result};
+
+/// Where a relation lies now.
+struct Place {
+    /// Relative to the data directory, as the server names it.
+    path: String,
+    filenode: Oid,
+    tablespace: Oid,
+}
+
+/// One rename.
+struct Move {
+    from: PathBuf,
+    to: PathBuf,
+    journal: JournalFile,
+}
+
+/// What kind of relation a file is of, for the checks of the file it replaces.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Heap,
+    Btree,
+}
+
+impl Registration<'_> {
+    /// Puts built files in the place of the empty ones that [`Registration::take`] made.
+    /// May be called several times, for different tables; nothing of a table may be touched
+    /// through the server before its files are in place.
+    ///
+    /// # Errors
+    /// `57P02` when staged files are gone; `XX000` when the files to be replaced are not as
+    /// TRUNCATE leaves them. The transaction is to be rolled back then.
+    pub fn put(&mut self, staged: &[StagedTable]) -> Result<()> {
+        if staged.is_empty() {
+            return Ok(());
+        }
+        let relations = self.relations(staged)?;
+        let staging: Vec<&Path> = directories(relations.iter().flat_map(|(_, s, _)| s.files()));
+        self.session.facts.check_system_identifier()?;
+        for directory in &staging {
+            let facts = self.session.facts.clone();
+            facts.check_same_host(self.session.client(), directory)?;
+        }
+        // Above wal_level minimal the WAL has an image of each empty index's metapage: replay
+        // must begin after it. At any level this makes the transaction's id durable, which
+        // the journal relies on.
+        self.step("checkpoint");
+        self.client().batch_execute("CHECKPOINT")?;
+        faults::point("checkpointed")?;
+
+        self.step("rename");
+        let moves = self.moves(&relations)?;
+        let journal = Journal {
+            system_identifier: self.session.facts.system_identifier,
+            database: self.session.facts.database,
+            xid: self.xid,
+            files: self
+                .journals
+                .iter()
+                .flat_map(|(j, _)| j.files.iter().cloned())
+                .chain(moves.iter().map(|m| m.journal.clone()))
+                .collect(),
+        };
+        // A second call writes the whole again, over the first.
+        let on_disk = journal.write(&self.session.facts)?;
+        self.journals = vec![(journal, on_disk)];
+        faults::point("journalled")?;
+
+        let owner = self.session.facts.owner;
+        for (i, m) in moves.iter().enumerate() {
+            if i == moves.len() / 2 {
+                faults::point("half_renamed")?;
+            }
+            owner
+                .rename(&m.from, &m.to)
+                .map_err(|e| Error::io("rename file", &m.from, &e))?;
+        }
+        for directory in directories(moves.iter().map(|m| m.to.as_path()))
+            .into_iter()
+            .chain(staging)
+        {
+            fsync_directory(directory)?;
+        }
+        faults::point("renamed")?;
+
+        self.update_pg_class(&relations)?;
+        faults::point("updated")?;
+        for table in staged {
+            self.open_tables.retain(|oid| *oid != table.table);
+            for (index, _) in &table.indexes {
+                self.open_indexes.retain(|(oid, _)| oid != index);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every staged relation with its OID, checked against the tables that were taken.
+    fn relations<'t>(
+        &self,
+        staged: &'t [StagedTable],
+    ) -> Result<Vec<(Oid, &'t StagedRelation, Kind)>> {
+        let mut relations = Vec::new();
+        for table in staged {
+            let planned = self
+                .tables
+                .iter()
+                .find(|t| t.relation.oid == table.table && t.native)
+                .ok_or_else(|| {
+                    internal(format!("table {} was not taken for files", table.table))
+                })?;
+            if !self.open_tables.contains(&table.table) {
+                return Err(internal(format!(
+                    "files of table \"{}\" are put twice",
+                    planned.relation.name
+                )));
+            }
+            relations.push((table.table, &table.heap, Kind::Heap));
+            if let Some((heap, index)) = &table.toast {
+                let toast = planned.relation.toast.ok_or_else(|| {
+                    internal(format!(
+                        "table \"{}\" has no TOAST table",
+                        planned.relation.name
+                    ))
+                })?;
+                relations.push((toast.oid, heap, Kind::Heap));
+                relations.push((toast.index_oid, index, Kind::Btree));
+            }
+            for (oid, index) in &table.indexes {
+                let known = planned
+                    .relation
+                    .indexes
+                    .iter()
+                    .any(|i| i.oid == *oid && i.access_method == "btree");
+                if !known {
+                    return Err(internal(format!("index {oid} was not planned")));
+                }
+                relations.push((*oid, index, Kind::Btree));
+            }
+        }
+        Ok(relations)
+    }
+
+    fn places(
+        &mut self,
+        relations: &[(Oid, &StagedRelation, Kind)],
+    ) -> Result<HashMap<Oid, Place>> {
+        let oids: Vec<Oid> = relations.iter().map(|(oid, _, _)| *oid).collect();
+        let default = self.session.facts.database_tablespace;
+        let rows = self.client().query(
+            "SELECT oid, pg_catalog.pg_relation_filepath(oid),
+                    pg_catalog.pg_relation_filenode(oid), reltablespace
+               FROM pg_catalog.pg_class WHERE oid = ANY ($1)",
+            &[&oids],
+        )?;
+        rows.iter()
+            .map(|row| {
+                let oid: Oid = row.get(0);
+                let (path, filenode): (Option<String>, Option<Oid>) = (row.get(1), row.get(2));
+                match (path, filenode, row.get::<_, Oid>(3)) {
+                    (Some(path), Some(filenode), tablespace) => Ok((
+                        oid,
+                        Place {
+                            path,
+                            filenode,
+                            tablespace: if tablespace == 0 { default } else { tablespace },
+                        },
+                    )),
+                    _ => Err(internal(format!("relation {oid} has no file"))),
+                }
+            })
+            .collect()
+    }
+
+    /// Looks at both ends of every rename. Only by the file system: the server must not open
+    /// these relations now.
+    fn moves(&mut self, relations: &[(Oid, &StagedRelation, Kind)]) -> Result<Vec<Move>> {
+        let places = self.places(relations)?;
+        let facts = &self.session.facts;
+        let owner = facts.owner;
+        let segment_bytes = u64::from(facts.segment_blocks) * 8192;
+        let mut moves = Vec::new();
+        for (oid, staged, kind) in relations {
+            let place = places
+                .get(oid)
+                .ok_or_else(|| internal(format!("relation {oid} is gone")))?;
+            let target = facts.data_directory.join(&place.path);
+            check_empty(&target, *kind)?;
+            if *kind == Kind::Btree {
+                let first = staged
+                    .main
+                    .first()
+                    .ok_or_else(|| internal(format!("index {oid} has no metapage")))?;
+                if read_allequalimage(first)? != read_allequalimage(&target)? {
+                    return Err(Error::refused(
+                        "55000",
+                        format!("the server now makes the metapage of index {oid} otherwise"),
+                    )
+                    .with_hint("Nothing was loaded. Run the command again."));
+                }
+            }
+            let mut blocks = 0;
+            for (fork, files) in [("", &staged.main), ("_vm", &staged.visibility_map)] {
+                for (number, from) in files.iter().enumerate() {
+                    let suffix = match number {
+                        0 => fork.to_owned(),
+                        n => format!("{fork}.{n}"),
+                    };
+                    let file = owner
+                        .act(|| File::open(from))
+                        .map_err(|e| staged_file_error(from, &e))?;
+                    owner
+                        .apply(&file)
+                        .and_then(|()| file.sync_all())
+                        .map_err(|e| Error::io("fsync file", from, &e))?;
+                    let (inode, length_bytes) =
+                        identity(&file).map_err(|e| Error::io("stat file", from, &e))?;
+                    let is_last = number + 1 == files.len();
+                    let whole = length_bytes % 8192 == 0
+                        && length_bytes <= segment_bytes
+                        && (is_last || length_bytes == segment_bytes)
+                        && (length_bytes > 0 || number == 0);
+                    if !whole {
+                        return Err(internal(format!(
+                            "segment {number} of relation {oid} has {length_bytes} bytes"
+                        )));
+                    }
+                    if fork.is_empty() {
+                        blocks += length_bytes / 8192;
+                    }
+                    let to = facts.data_directory.join(format!("{}{suffix}", place.path));
+                    if !suffix.is_empty() && to.exists() {
+                        return Err(internal(format!("\"{}\" exists", to.display())));
+                    }
+                    moves.push(Move {
+                        from: from.clone(),
+                        to,
+                        journal: JournalFile {
+                            path: format!("{}{suffix}", place.path),
+                            filenode: place.filenode,
+                            tablespace: place.tablespace,
+                            inode,
+                            length_bytes,
+                        },
+                    });
+                }
+            }
+            if blocks != u64::from(staged.blocks) {
+                return Err(internal(format!(
+                    "relation {oid} has {blocks} blocks, not {}",
+                    staged.blocks
+                )));
+            }
+        }
+        Ok(moves)
+    }
+
+    /// relpages, reltuples, relallvisible; every row, since this also makes all sessions, ours
+    /// included, forget what they know of the files.
+    fn update_pg_class(&mut self, relations: &[(Oid, &StagedRelation, Kind)]) -> Result<()> {
+        let oids: Vec<Oid> = relations.iter().map(|(oid, _, _)| *oid).collect();
+        let pages: Vec<i32> = relations.iter().map(|(_, s, _)| s.blocks as i32).collect();
+        let tuples: Vec<f32> = relations.iter().map(|(_, s, _)| s.tuples as f32).collect();
+        let visible: Vec<i32> = relations
+            .iter()
+            .map(|(_, s, _)| s.all_visible_blocks as i32)
+            .collect();
+        let frozen = if self.session.facts.version.at_least(18) {
+            ", relallfrozen = n.visible"
+        } else {
+            ""
+        };
+        let updated = self.client().execute(
+            &format!(
+                "UPDATE pg_catalog.pg_class c
+                    SET relpages = n.pages, reltuples = n.tuples, relallvisible = n.visible{frozen}
+                   FROM pg_catalog.unnest($1::pg_catalog.oid[], $2::pg_catalog.int4[],
+                                          $3::pg_catalog.float4[], $4::pg_catalog.int4[])
+                        AS n (oid, pages, tuples, visible)
+                  WHERE c.oid = n.oid"
+            ),
+            &[&oids, &pages, &tuples, &visible],
+        )?;
+        if updated == relations.len() as u64 {
+            Ok(())
+        } else {
+            Err(internal(format!(
+                "{updated} rows of pg_class were updated instead of {}",
+                relations.len()
+            )))
+        }
+    }
+}
+
+impl StagedRelation {
+    fn files(&self) -> impl Iterator<Item = &Path> {
+        self.main
+            .iter()
+            .chain(&self.visibility_map)
+            .map(PathBuf::as_path)
+    }
+}
+
+/// The directories that files lie in, each once.
+fn directories<'p>(files: impl Iterator<Item = &'p Path>) -> Vec<&'p Path> {
+    let mut directories: Vec<&Path> = Vec::new();
+    for parent in files.filter_map(Path::parent) {
+        if !directories.contains(&parent) {
+            directories.push(parent);
+        }
+    }
+    directories
+}
+
+/// What is replaced must be what the server just made: a heap without blocks, an index with
+/// its metapage alone, no other fork but an unlogged relation's init fork.
+fn check_empty(target: &Path, kind: Kind) -> Result<()> {
+    let expected = match kind {
+        Kind::Heap => 0,
+        Kind::Btree => 8192,
+    };
+    let length = std::fs::metadata(target)
+        .map_err(|e| Error::io("stat file", target, &e))?
+        .len();
+    if length != expected {
+        return Err(internal(format!(
+            "the new file \"{}\" has {length} bytes",
+            target.display()
+        )));
+    }
+    for fork in ["_fsm", "_vm"] {
+        let other = PathBuf::from(format!("{}{fork}", target.display()));
+        if other.exists() {
+            return Err(internal(format!("\"{}\" exists", other.display())));
+        }
+    }
+    Ok(())
+}
+
+/// A staged file that is gone was removed by the server as it restarted.
+fn staged_file_error(path: &Path, error: &std::io::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        Error::environment(
+            "57P02",
+            "the server restarted and removed the files that were being built",
+        )
+        .with_detail(format!("\"{}\" is gone.", path.display()))
+        .with_hint("See the server's log, then run the command again.")
+    } else {
+        Error::io("open file", path, error)
+    }
+}
+
+#[cold]
+fn internal(message: String) -> Error {
+    Error::new(Class::Environment, "XX000", message)
+}

@@ -1,0 +1,129 @@
+//! Where relation files are built before they are registered.
+//!
+//! `base/pgsql_tmp/pgsql_tmp.pgpagewrite.<pid>/`, and the same in each tablespace that is
+//! loaded into. Such a directory lies on the right file system; base backups and
+//! pg_checksums leave it out; the server removes it whole when it starts, after a crash too
+//! (PostgreSQL: `src/backend/storage/file/fd.c`, `RemovePgTempFilesInDir`).
+
+use std::path::{Path, PathBuf};
+
+use pgformat::ids::Oid;
+
+use super::facts::Facts;
+use super::owner::FileOwner;
+use crate::error::{Error, Result};
+
+/// `DEFAULTTABLESPACE_OID`, pg_default.
+pub const PG_DEFAULT: Oid = 1663;
+
+/// What the names of our directories begin with.
+pub(super) const PREFIX: &str = "pgsql_tmp.pgpagewrite.";
+
+/// The staging directories of one run; removed when dropped.
+#[derive(Debug)]
+pub struct Staging {
+    owner: FileOwner,
+    database_tablespace: Oid,
+    directories: Vec<(Oid, PathBuf)>,
+}
+
+impl Staging {
+    /// Makes the directories for these tablespaces (0 is the database's default).
+    ///
+    /// # Errors
+    /// Those of the file system; what was made is removed.
+    pub fn create(facts: &Facts, tablespaces: &[Oid]) -> Result<Staging> {
+        let mut staging = Staging {
+            owner: facts.owner,
+            database_tablespace: facts.database_tablespace,
+            directories: Vec::new(),
+        };
+        for tablespace in tablespaces {
+            staging.add(facts, *tablespace)?;
+        }
+        Ok(staging)
+    }
+
+    /// Makes one more directory, unless it is there.
+    pub fn add(&mut self, facts: &Facts, tablespace: Oid) -> Result<&Path> {
+        let tablespace = self.resolve(tablespace);
+        if let Some(i) = self.directories.iter().position(|(t, _)| *t == tablespace) {
+            return Ok(&self.directories[i].1);
+        }
+        let parent = temporary_directory(facts, tablespace);
+        let directory = parent.join(format!("{PREFIX}{}", std::process::id()));
+        let owner = self.owner;
+        owner
+            .create_directory(&parent)
+            // Left by a process of the same id that is no more.
+            .and_then(|_| owner.remove_directory(&directory))
+            .and_then(|()| owner.create_directory(&directory))
+            .map_err(|e| Error::io("create directory", &directory, &e))?;
+        self.directories.push((tablespace, directory));
+        Ok(&self.directories[self.directories.len() - 1].1)
+    }
+
+    /// The directory for a tablespace (0 is the database's default).
+    ///
+    /// # Panics
+    /// When it was not made.
+    pub fn directory(&self, tablespace: Oid) -> &Path {
+        let tablespace = self.resolve(tablespace);
+        self.directories
+            .iter()
+            .find(|(t, _)| *t == tablespace)
+            .map(|(_, d)| d.as_path())
+            .expect("staging was made for every tablespace of the plan")
+    }
+
+    /// All directories.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.directories.iter().map(|(_, d)| d.as_path())
+    }
+
+    /// Looks whether the directories are still there: a server that restarts after a crash
+    /// of one of its processes removes them.
+    ///
+    /// # Errors
+    /// `57P02` when one is gone.
+    pub fn check(&self) -> Result<()> {
+        match self.directories().find(|d| !d.is_dir()) {
+            None => Ok(()),
+            Some(gone) => Err(Error::environment(
+                "57P02",
+                "the server restarted and removed the files that were being built",
+            )
+            .with_detail(format!("\"{}\" is gone.", gone.display()))
+            .with_hint("See the server's log, then run the command again.")),
+        }
+    }
+
+    fn resolve(&self, tablespace: Oid) -> Oid {
+        if tablespace == 0 {
+            self.database_tablespace
+        } else {
+            tablespace
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        for (_, directory) in &self.directories {
+            // What cannot be removed now, the server removes when it starts.
+            let _ = self.owner.remove_directory(directory);
+        }
+    }
+}
+
+/// A tablespace's `pgsql_tmp`. PostgreSQL: `TempTablespacePath`.
+pub(super) fn temporary_directory(facts: &Facts, tablespace: Oid) -> PathBuf {
+    if tablespace == PG_DEFAULT {
+        facts.data_directory.join("base/pgsql_tmp")
+    } else {
+        facts.data_directory.join(format!(
+            "pg_tblspc/{tablespace}/PG_{}_{}/pgsql_tmp",
+            facts.version, facts.catalog_version
+        ))
+    }
+}
