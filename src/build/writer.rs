@@ -8,6 +8,7 @@ use super::page_buffer::{BufferPool, PageBuffer};
 use super::relation_file::RelationFile;
 use crate::error::{Error, Result};
 use pgformat::ids::BlockNumber;
+use std::iter;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -85,7 +86,7 @@ impl WriterPool {
         buffer: PageBuffer,
         blocks: usize,
     ) -> Result<()> {
-        self.submit_runs(file, first_block, buffer, vec![0..blocks])
+        self.submit_runs(file, first_block, buffer, iter::once(0..blocks).collect())
     }
 
     /// Queues some runs of pages of `buffer`, whose first page is block `first_block`.

@@ -1,9 +1,9 @@
-//! The visibility map of a heap that is all visible and all frozen, and that of its TOAST
-//! table, in which no bit is set: the server makes room for it there and then marks nothing.
+//! The visibility map of a heap that is all visible and all frozen.
 //!
 //! Two bits per heap block (all-visible, all-frozen), four blocks to a byte from the low bits
 //! up, in the 8168 bytes after each page's header; one map page serves 32672 heap blocks. Its
-//! pages have no line pointers: pd_lower stays at the header's end.
+//! pages have no line pointers: pd_lower stays at the header's end. A TOAST table has none: the
+//! server may take room for one there, and marks nothing in it.
 //!
 //! PostgreSQL: `src/backend/access/heap/visibilitymap.c`,
 //! `src/include/access/visibilitymapdefs.h`.
@@ -47,13 +47,6 @@ pub fn fill_page(map_block: BlockNumber, heap_blocks: BlockNumber, page: &mut Pa
     if rest > 0 {
         map[full] = (1 << (2 * rest)) - 1;
     }
-}
-
-/// Fills a page of the map of a TOAST table: as long as any map ([`map_blocks`]), and no bit
-/// set. The checksum is the caller's.
-pub fn fill_unset_page(page: &mut Page) {
-    PageHeader::empty(0).write(page);
-    page[HEADER_BYTES..].fill(0);
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ mod tests {
         let item = ItemId::normal(8160, 28);
         assert_eq!(
             item.to_bytes(),
-            (8160u32 | 1 << 15 | 28 << 17).to_le_bytes()
+            (0x1fe0u32 | 1 << 15 | 0x1c << 17).to_le_bytes()
         );
         assert_eq!(
             (item.pos(), item.len(), item.state()),

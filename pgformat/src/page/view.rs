@@ -13,12 +13,16 @@ pub struct PageView<'p> {
     header: PageHeader,
 }
 
-fn wrong(field: &'static str, expected: impl Into<String>, found: impl ToString) -> FormatError {
+fn wrong(
+    field: &'static str,
+    expected: impl Into<String>,
+    found: impl Into<String>,
+) -> FormatError {
     FormatError {
         structure: "page header",
         field,
         expected: expected.into(),
-        found: found.to_string(),
+        found: found.into(),
     }
 }
 
@@ -50,14 +54,14 @@ impl<'p> PageView<'p> {
             return Err(wrong(
                 "pd_lower",
                 "24 and a multiple of 4 more",
-                header.lower,
+                header.lower.to_string(),
             ));
         }
         if header.upper < header.lower {
             return Err(wrong(
                 "pd_upper",
                 format!("at least pd_lower {}", header.lower),
-                header.upper,
+                header.upper.to_string(),
             ));
         }
         if header.special < header.upper
@@ -70,7 +74,7 @@ impl<'p> PageView<'p> {
                     "a multiple of 8 from pd_upper {} to {PAGE_BYTES}",
                     header.upper
                 ),
-                header.special,
+                header.special.to_string(),
             ));
         }
         Ok(PageView { page, header })

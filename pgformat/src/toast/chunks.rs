@@ -143,7 +143,7 @@ impl ToastChunks {
         let chunks = stored.len().div_ceil(MAX_CHUNK_BYTES);
         let need = chunks * maxalign(CHUNK_DATA_POS) + maxalign(stored.len()) + 8 * chunks;
         assert!(
-            self.arena.len() + need <= u32::MAX as usize,
+            u32::try_from(self.arena.len() + need).is_ok(),
             "a batch with more than 4 GB out of line"
         );
         if need > KEPT_BYTES {

@@ -58,6 +58,13 @@ impl Default for Pglz {
     }
 }
 
+/// Zeros on the heap, without a way over the stack.
+fn boxed<const N: usize>() -> Box<[u32; N]> {
+    vec![0; N]
+        .try_into()
+        .expect("a vector of the array's length")
+}
+
 /// The length of the common start of `source[at..]` and `source[back..]`, at most `max`, with
 /// `back` < `at` and `at + max` within the source.
 #[inline]
@@ -97,8 +104,8 @@ impl Pglz {
     /// A compressor.
     pub fn new() -> Pglz {
         Pglz {
-            newest: Box::new([0; MAX_LISTS]),
-            older: Box::new([0; RING]),
+            newest: boxed(),
+            older: boxed(),
             base: RING as u32,
         }
     }

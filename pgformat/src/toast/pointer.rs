@@ -99,7 +99,7 @@ mod tests {
     fn a_pointer_is_18_bytes_without_alignment() {
         let pointer = ToastPointer {
             raw_bytes: 10_004,
-            ext_info: 5_000 | 1 << 30,
+            ext_info: 0x4000_1388,
             value_id: 16_400,
             toast_relid: 16_390,
         };
