@@ -704,7 +704,7 @@ impl Plain<'_> {
             match checked {
                 Ok(fields) => outcome.records.push((self.line, fields)),
                 Err(message) => {
-                    let quoted = String::from_utf8_lossy(&line).into_owned();
+                    let quoted = error::limit_printout(&line);
                     outcome.refusal = Some((message, self.line, Some(quoted)));
                     return outcome;
                 }
