@@ -1,8 +1,66 @@
-//! flags as typed, then resolved options.
+//! Flags as typed, then resolved options, then the command.
 
+mod flags;
+mod options;
+
+use crate::cluster::conninfo::process_environment;
+use crate::cluster::recover;
+use crate::error::{Error, Result};
+use crate::load;
+use crate::load::options::ReportMode;
+use clap::Parser;
+use flags::{BuildFlags, Command, Flags, RecoverFlags};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-/// Runs the program.
+/// Runs the program. The exit status: 0 loaded, 1 refused, 2 usage, 3 environment.
 pub fn main() -> ExitCode {
-    ExitCode::from(2)
+    let flags = match Flags::try_parse() {
+        Ok(flags) => flags,
+        Err(error) => {
+            // Help and version go to stdout with status 0, usage errors to stderr with 2.
+            let status = if error.use_stderr() { 2 } else { 0 };
+            let _ = error.print();
+            return ExitCode::from(status);
+        }
+    };
+    let outcome = match &flags.command {
+        Command::Build(flags) => build(flags),
+        Command::Recover(flags) => recover(flags),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nobody may be there to read it; the exit status tells all the same.
+            let _ = writeln!(std::io::stderr(), "{error}");
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
+
+fn build(flags: &BuildFlags) -> Result<()> {
+    let options = options::build_options(flags)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(|e| {
+            Error::environment("58000", format!("could not watch for signals: {e}"))
+        })?;
+    }
+    let report = load::build(&options::target(&flags.target), &options, &interrupted)?;
+    let text = match options.report {
+        ReportMode::Text => report.to_text(),
+        ReportMode::Json => format!("{:#}\n", report.to_json()),
+    };
+    // The load is done and durable: a closed pipe is no failure of it.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+fn recover(flags: &RecoverFlags) -> Result<()> {
+    let recovered = recover::run(&options::target(&flags.target), &process_environment)?;
+    println!("{recovered}");
+    Ok(())
 }

@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use postgres::Client;
+use std::fmt;
 
 use super::conninfo::{Conninfo, Environment};
 use super::journal::{Journal, JournalFile, JournalOnDisk};
@@ -42,6 +43,21 @@ pub struct Recovered {
     pub files_removed: usize,
     /// Staging directories removed.
     pub staging_removed: usize,
+}
+
+impl fmt::Display for Recovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} loads were committed, {} were undone, {} are in doubt; {} files and {} staging \
+             directories removed",
+            self.committed.len(),
+            self.aborted.len(),
+            self.in_doubt.len(),
+            self.files_removed,
+            self.staging_removed
+        )
+    }
 }
 
 /// Asks the server what became of a transaction.

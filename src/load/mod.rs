@@ -1,1 +1,603 @@
-//! plan, pack, place, seal: the verbs in one readable place; the report.
+//! A build from beginning to end: plan, then pack, place and seal by the workers, then register.
+
+mod built;
+mod inputs;
+mod marks;
+pub mod options;
+mod pack;
+mod pipeline;
+mod place;
+mod plan;
+mod progress;
+pub mod report;
+mod seal;
+mod server_copy;
+mod settings;
+pub mod source_spec;
+mod toast_log;
+mod turns;
+
+use crate::build::relation_file::FileOptions;
+use crate::build::writer::{BUFFER_PAGES, WriterPool};
+use crate::catalog::Relation;
+use crate::cluster::conninfo::process_environment;
+use crate::cluster::facts::{Consumers, Facts};
+use crate::cluster::oids;
+use crate::cluster::register::{
+    Event, Options, Registration, StagedRelation, StagedTable, TableToRegister,
+};
+use crate::cluster::session::Session;
+use crate::cluster::staging::Staging;
+use crate::cluster::target::Target;
+use crate::error::{Error, Result};
+use crate::record::chunk::Chunks;
+use crate::record::stream::StreamChunks;
+use crate::source::{self, FileSource, Input, Stream};
+use crate::sys::credentials;
+use crate::types::Settings;
+use built::{BuiltFork, BuiltTable};
+use inputs::{InputChunks, Inputs};
+use options::{BuildOptions, WalMode};
+use pipeline::{TableJob, Workshop};
+use plan::{How, IndexPlan, ServerView, TablePlan};
+use progress::Progress;
+use report::{By, IndexReport, Report, TableReport, VerbTimes};
+use source_spec::SourceSpec;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Threads that write.
+const WRITERS: usize = 3;
+/// Memory of a worker besides its sorts, and of everything that is there once.
+const WORKER_BYTES: usize = 8 << 20;
+const SHARED_BYTES: usize = 32 << 20;
+
+/// Builds the tables and registers them: all or none.
+///
+/// # Errors
+/// Whatever stands in the way; the cluster is then as it was.
+pub fn build(target: &Target, options: &BuildOptions, interrupted: &AtomicBool) -> Result<Report> {
+    let started = Instant::now();
+    let mut session = target.open(&process_environment)?;
+    let mut report = Build {
+        options,
+        interrupted,
+        report: Report::default(),
+    }
+    .run(&mut session)?;
+    session.finish()?;
+    report.total = started.elapsed();
+    Ok(report)
+}
+
+/// A build in hand.
+struct Build<'o> {
+    options: &'o BuildOptions,
+    interrupted: &'o AtomicBool,
+    report: Report,
+}
+
+impl Build<'_> {
+    fn run(mut self, session: &mut Session) -> Result<Report> {
+        let begun = Instant::now();
+        let facts = session.facts.clone();
+        let sources = group_by_table(&self.options.sources);
+        let names: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
+        // A schema script runs in the load's own transaction, which is then open while the
+        // files are built; else the transaction begins when they are ready.
+        let script = self.read_script()?;
+        if self.options.wal == WalMode::Auto {
+            // Asked again at the registration; this spares the work.
+            Consumers::read(session.client(), facts.version)?.refuse()?;
+        }
+        let (relations, mut registration, mut lent) = match script {
+            Some((sql, file)) => {
+                let mut registration = self.begin(session)?;
+                registration.run_script(&sql, &file)?;
+                (registration.plan_tables(&names)?, Some(registration), None)
+            }
+            None => (session.plan_tables(&names)?, None, Some(session)),
+        };
+        let client = match (&mut registration, &mut lent) {
+            (Some(registration), _) => registration.client(),
+            (None, Some(session)) => session.client(),
+            (None, None) => unreachable!("the session is in one of two places"),
+        };
+        let view = settings::ask(client, &facts)?;
+        let tables = self.plan(relations, &sources, &view, &facts)?;
+        let first_value_id = oids::toast_value_ids(client, toast_value_bound(&tables))?;
+        let staging = Staging::create(&facts, &tablespaces(&tables))?;
+        let progress = Progress::new(self.options.progress, total_bytes(&tables));
+        let built = self.build_files(
+            &tables,
+            view.settings.as_ref().ok(),
+            &facts,
+            &staging,
+            first_value_id,
+            &progress,
+        );
+        progress.finish();
+        let built = built?;
+        self.report.build = begun.elapsed();
+
+        let registering = Instant::now();
+        let mut registration = match (registration, lent) {
+            (Some(registration), _) => registration,
+            (None, Some(session)) => self.begin(session)?,
+            (None, None) => unreachable!("the session is in one of two places"),
+        };
+        staging.check()?;
+        registration.take(tables.iter().map(|table| self.to_register(table)).collect())?;
+        let staged: Vec<StagedTable> = tables
+            .iter()
+            .zip(&built)
+            .filter_map(|(t, b)| Some(stage(t, b.as_ref()?)))
+            .collect();
+        registration.put(&staged)?;
+        let rows = self.by_the_server(&mut registration, &tables)?;
+        self.check_interrupt()?;
+        let committed = registration.commit()?;
+        if !committed.missed_by.is_none() {
+            self.report.notes.push(
+                "the load is not in the WAL: take a new base backup and rebuild standbys"
+                    .to_owned(),
+            );
+        }
+        self.report.register = registering.elapsed();
+        drop(staging);
+        for ((table, built), rows) in tables.iter().zip(built).zip(rows) {
+            self.report_table(table, built, rows);
+        }
+        Ok(self.report)
+    }
+
+    fn begin<'s>(&self, session: &'s mut Session) -> Result<Registration<'s>> {
+        let mut last_told = None;
+        Registration::begin(
+            session,
+            Options {
+                bypass_wal: self.options.wal == WalMode::Bypass,
+                lock_wait: self.options.lock_timeout,
+                progress: Box::new(move |event| {
+                    if let Event::Waiting {
+                        table,
+                        blockers,
+                        waited,
+                    } = event
+                    {
+                        let text: Vec<String> = blockers.iter().map(ToString::to_string).collect();
+                        let text = text.join("; ");
+                        if last_told.as_ref() != Some(&text) {
+                            eprintln!(
+                                "waiting for the lock on {table} ({} s): held by {text}",
+                                waited.as_secs()
+                            );
+                            last_told = Some(text);
+                        }
+                    }
+                }),
+            },
+        )
+    }
+
+    fn read_script(&self) -> Result<Option<(String, String)>> {
+        let Some(path) = &self.options.schema else {
+            return Ok(None);
+        };
+        let bytes = std::fs::read(path).map_err(|e| Error::io("open file", path, &e))?;
+        let name = path.display().to_string();
+        let sql = String::from_utf8(bytes)
+            .map_err(|_| Error::refused("22021", format!("\"{name}\" is not valid UTF-8")))?;
+        Ok(Some((sql, name)))
+    }
+
+    fn plan(
+        &mut self,
+        relations: Vec<Relation>,
+        sources: &[(&str, Vec<&SourceSpec>)],
+        view: &settings::View,
+        facts: &Facts,
+    ) -> Result<Vec<TablePlan>> {
+        let server = ServerView {
+            settings: view.settings.as_ref().map_err(String::as_str),
+            version: facts.version,
+            encoding: &facts.server_encoding,
+            database_collation: Some(&view.database_collation),
+        };
+        let mut tables = Vec::with_capacity(relations.len());
+        for (relation, (_, sources)) in relations.into_iter().zip(sources) {
+            if relation.size_bytes > 0 && !self.options.truncate {
+                // The register step looks for rows under the lock; this spares the work.
+                refuse_rows(&relation)?;
+            }
+            let table = plan::plan_table(relation, sources, &server, self.options)?;
+            self.report.notes.extend(table.notes.iter().cloned());
+            tables.push(table);
+        }
+        Ok(tables)
+    }
+
+    /// Builds the files of all native tables; `None` for the server's.
+    fn build_files(
+        &self,
+        tables: &[TablePlan],
+        settings: Option<&Settings>,
+        facts: &Facts,
+        staging: &Staging,
+        first_value_id: u32,
+        progress: &Progress,
+    ) -> Result<Vec<Option<BuiltTable>>> {
+        let mut built: Vec<Option<BuiltTable>> = tables.iter().map(|_| None).collect();
+        let native: Vec<usize> = (0..tables.len())
+            .filter(|i| matches!(tables[*i].how, How::Native(_)))
+            .collect();
+        let (Some(settings), false) = (settings, native.is_empty()) else {
+            return Ok(built);
+        };
+        let opened = native
+            .iter()
+            .map(|i| {
+                tables[*i]
+                    .inputs
+                    .iter()
+                    .map(|input| Opened::open(&input.file))
+                    .collect()
+            })
+            .collect::<Result<Vec<Vec<Opened>>>>()?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.options.jobs)
+            .thread_name(|i| format!("worker {i}"))
+            .build()
+            .map_err(|e| Error::environment("53000", format!("could not start threads: {e}")))?;
+        let writers = WriterPool::new(WRITERS, self.options.jobs + WRITERS, BUFFER_PAGES);
+        let workshop = Workshop {
+            writers: &writers,
+            settings,
+            progress,
+            files: FileOptions {
+                segment_blocks: facts.segment_blocks,
+                checksums: facts.checksums,
+                mode: facts.owner.mode,
+                owner: (credentials::effective_uid() != facts.owner.uid)
+                    .then_some((facts.owner.uid, facts.owner.gid)),
+                ..FileOptions::default()
+            },
+            first_value_id,
+            interrupted: self.interrupted,
+        };
+        let fixed_bytes = SHARED_BYTES + self.options.jobs * WORKER_BYTES;
+        let sort_bytes = self
+            .options
+            .memory_bytes
+            .saturating_sub(fixed_bytes)
+            .max(self.options.memory_bytes / 4);
+        let shares = sort_shares(&opened, sort_bytes);
+        let jobs = native
+            .iter()
+            .zip(&opened)
+            .zip(shares)
+            .map(|((i, inputs), sort_bytes)| self.job(&tables[*i], inputs, staging, sort_bytes))
+            .collect::<Result<Vec<_>>>()?;
+        let done = pool.install(|| pipeline::build_tables(&pool, &workshop, jobs))?;
+        for input in opened.iter().flatten() {
+            if let Opened::File(file) = input {
+                file.check_unchanged()?;
+            }
+        }
+        for (i, table) in native.into_iter().zip(done) {
+            built[i] = Some(table);
+        }
+        Ok(built)
+    }
+
+    fn job<'a>(
+        &self,
+        table: &'a TablePlan,
+        inputs: &'a [Opened],
+        staging: &Staging,
+        sort_bytes: usize,
+    ) -> Result<TableJob<'a>> {
+        let How::Native(native) = &table.how else {
+            unreachable!("a native table")
+        };
+        let chunks = inputs
+            .iter()
+            .zip(&table.inputs)
+            .map(|(input, plan)| {
+                Ok(match input {
+                    Opened::File(file) => InputChunks::File(Chunks::open(file, &plan.format)?),
+                    Opened::Stream(stream) => {
+                        let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+                        let stream = stream.expect("a stream is read once");
+                        InputChunks::Stream(Mutex::new(StreamChunks::new(stream, &plan.format)))
+                    }
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let heap_dir = staging.directory(table.relation.tablespace).to_path_buf();
+        Ok(TableJob {
+            table,
+            native,
+            inputs: Inputs::new(chunks),
+            index_dirs: native
+                .native_indexes()
+                .map(|(number, _)| {
+                    staging
+                        .directory(table.relation.indexes[number].tablespace)
+                        .to_path_buf()
+                })
+                .collect(),
+            temp_dir: self
+                .options
+                .temp_dir
+                .clone()
+                .unwrap_or_else(|| heap_dir.clone()),
+            heap_dir,
+            sort_bytes,
+        })
+    }
+
+    fn to_register(&self, table: &TablePlan) -> TableToRegister {
+        TableToRegister {
+            relation: table.relation.clone(),
+            truncate_allowed: self.options.truncate,
+            native: matches!(table.how, How::Native(_)),
+        }
+    }
+
+    /// What the server does itself: its COPY of whole tables (whose rows are returned), its
+    /// builds of indexes.
+    fn by_the_server(
+        &self,
+        registration: &mut Registration<'_>,
+        tables: &[TablePlan],
+    ) -> Result<Vec<Option<(u64, u64)>>> {
+        tables
+            .iter()
+            .map(|table| match &table.how {
+                How::Native(native) => {
+                    for (index, _) in plan::server_indexes(&table.relation, native) {
+                        self.check_interrupt()?;
+                        registration.reindex(index)?;
+                    }
+                    Ok(None)
+                }
+                How::Server(_) => {
+                    server_copy::copy(registration, table, self.interrupted).map(Some)
+                }
+            })
+            .collect()
+    }
+
+    fn check_interrupt(&self) -> Result<()> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(interrupted());
+        }
+        Ok(())
+    }
+
+    fn report_table(
+        &mut self,
+        table: &TablePlan,
+        built: Option<BuiltTable>,
+        copied: Option<(u64, u64)>,
+    ) {
+        let name = table.relation.qualified_name();
+        let (native, built) = match (&table.how, built) {
+            (How::Native(native), Some(built)) => (native, built),
+            (How::Server(reason), _) => {
+                let (rows, input_bytes) = copied.unwrap_or_default();
+                self.report.tables.push(TableReport {
+                    name,
+                    by: By::Server(reason.clone()),
+                    rows,
+                    input_bytes,
+                    heap_bytes: 0,
+                    toast_bytes: 0,
+                    indexes: Vec::new(),
+                    times: VerbTimes::default(),
+                });
+                return;
+            }
+            (How::Native(_), None) => unreachable!("a native table was built"),
+        };
+        let mut done = built.indexes.iter();
+        let indexes = table
+            .relation
+            .indexes
+            .iter()
+            .zip(&native.indexes)
+            .map(|(index, plan)| match plan {
+                IndexPlan::Native(_) => {
+                    let built = done.next().expect("each native index was built");
+                    IndexReport {
+                        name: index.name.clone(),
+                        by: By::Native,
+                        bytes: built.file.bytes(),
+                        spilled_bytes: built.spilled_bytes,
+                    }
+                }
+                IndexPlan::Server(reason) => IndexReport {
+                    name: index.name.clone(),
+                    by: By::Server(reason.clone()),
+                    bytes: 0,
+                    spilled_bytes: 0,
+                },
+            })
+            .collect();
+        self.report.tables.push(TableReport {
+            name,
+            by: By::Native,
+            rows: built.rows,
+            input_bytes: built.input_bytes,
+            heap_bytes: built.heap.bytes()
+                + built.visibility_map.as_ref().map_or(0, BuiltFork::bytes),
+            toast_bytes: built
+                .toast
+                .as_ref()
+                .map_or(0, |t| t.heap.bytes() + t.index.bytes()),
+            indexes,
+            times: built.times,
+        });
+    }
+}
+
+/// An input that is open.
+#[derive(Debug)]
+enum Opened {
+    File(FileSource),
+    /// Until its table's chunks take it.
+    Stream(Mutex<Option<Stream>>),
+}
+
+impl Opened {
+    fn open(path: &Path) -> Result<Opened> {
+        Ok(match source::open(path, None)? {
+            Input::File(file) => Opened::File(file),
+            Input::Stream(stream) => Opened::Stream(Mutex::new(Some(stream))),
+        })
+    }
+
+    /// Its size, where that is known beforehand.
+    fn len(&self) -> Option<u64> {
+        match self {
+            Opened::File(file) => Some(file.len()),
+            Opened::Stream(_) => None,
+        }
+    }
+}
+
+/// The error of SIGINT and SIGTERM.
+pub(crate) fn interrupted() -> Error {
+    Error::environment("57014", "canceling the load due to user request")
+        .with_detail("Nothing was loaded; what was staged is removed.")
+}
+
+/// The sources by table, tables in the order of their first source.
+fn group_by_table(sources: &[SourceSpec]) -> Vec<(&str, Vec<&SourceSpec>)> {
+    let mut tables: Vec<(&str, Vec<&SourceSpec>)> = Vec::new();
+    for source in sources {
+        match tables.iter_mut().find(|(name, _)| *name == source.table) {
+            Some((_, sources)) => sources.push(source),
+            None => tables.push((&source.table, vec![source])),
+        }
+    }
+    tables
+}
+
+/// Without `--truncate` a table must be empty.
+fn refuse_rows(relation: &Relation) -> Result<()> {
+    Err(Error::refused(
+        "55000",
+        format!("table {} is not empty", relation.qualified_name()),
+    )
+    .with_hint("--truncate replaces its rows in the same transaction."))
+}
+
+/// The tablespaces that files are staged in.
+fn tablespaces(tables: &[TablePlan]) -> Vec<u32> {
+    let mut all: Vec<u32> = tables
+        .iter()
+        .flat_map(|t| {
+            std::iter::once(t.relation.tablespace)
+                .chain(t.relation.indexes.iter().map(|i| i.tablespace))
+        })
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// More values than any table of the load can have out of line.
+///
+/// A value that goes out of line has 24 bytes of input at the least, and a compressed input
+/// seldom shrinks to less than a tenth; a stream may be of any length.
+fn toast_value_bound(tables: &[TablePlan]) -> u64 {
+    const UNKNOWN: u64 = 1 << 30;
+    let of_table = |table: &TablePlan| -> u64 {
+        table
+            .inputs
+            .iter()
+            .map(|input| file_bytes(&input.file).map_or(UNKNOWN, |bytes| bytes / 2 + 1))
+            .sum()
+    };
+    tables.iter().map(of_table).max().unwrap_or(0).min(UNKNOWN)
+}
+
+/// Bytes of a regular file.
+fn file_bytes(path: &Path) -> Option<u64> {
+    std::fs::metadata(path)
+        .ok()
+        .filter(std::fs::Metadata::is_file)
+        .map(|m| m.len())
+}
+
+/// Bytes of all native inputs, where every size is known.
+fn total_bytes(tables: &[TablePlan]) -> Option<u64> {
+    tables
+        .iter()
+        .filter(|t| matches!(t.how, How::Native(_)))
+        .flat_map(|t| &t.inputs)
+        .map(|input| file_bytes(&input.file))
+        .sum()
+}
+
+/// Divides the memory of sorts by the sizes of the tables' inputs.
+fn sort_shares(opened: &[Vec<Opened>], sort_bytes: usize) -> Vec<usize> {
+    const UNKNOWN: u64 = 1 << 30;
+    let sizes: Vec<u64> = opened
+        .iter()
+        .map(|inputs| {
+            inputs
+                .iter()
+                .map(|i| i.len().unwrap_or(UNKNOWN))
+                .sum::<u64>()
+                + 1
+        })
+        .collect();
+    let total: u64 = sizes.iter().sum();
+    sizes
+        .iter()
+        .map(|size| (sort_bytes as f64 * (*size as f64 / total as f64)) as usize)
+        .collect()
+}
+
+/// A built table as registration wants it.
+fn stage(table: &TablePlan, built: &BuiltTable) -> StagedTable {
+    let relation = |fork: &BuiltFork, tuples: u64| StagedRelation {
+        main: fork.segments(),
+        blocks: fork.blocks,
+        tuples,
+        ..StagedRelation::default()
+    };
+    StagedTable {
+        table: table.relation.oid,
+        heap: StagedRelation {
+            visibility_map: built
+                .visibility_map
+                .as_ref()
+                .map(BuiltFork::segments)
+                .unwrap_or_default(),
+            all_visible_blocks: built.heap.blocks,
+            ..relation(&built.heap, built.rows)
+        },
+        toast: built.toast.as_ref().map(|toast| {
+            (
+                relation(&toast.heap, toast.tuples),
+                relation(&toast.index, toast.tuples),
+            )
+        }),
+        indexes: built
+            .indexes
+            .iter()
+            .map(|index| {
+                (
+                    table.relation.indexes[index.number].oid,
+                    relation(&index.file, index.tuples),
+                )
+            })
+            .collect(),
+    }
+}

@@ -91,6 +91,11 @@ impl Sorter {
         }
     }
 
+    /// Bytes that went to the temporary file so far.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.file.bytes()
+    }
+
     /// The index.
     pub fn spec(&self) -> &IndexSpec {
         &self.spec

@@ -45,6 +45,11 @@ impl SpillFile {
         }
     }
 
+    /// Bytes written so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.end.load(Ordering::Relaxed)
+    }
+
     fn file(&self) -> Result<&File> {
         if let Some(file) = self.file.get() {
             return Ok(file);

@@ -14,6 +14,7 @@ mod tree;
 
 pub use toast_index::ToastIndexBuilder;
 
+use super::sequential::SequentialPages;
 use crate::build::lz4::BundledLz4;
 use crate::error::{Error, Result};
 use crate::sort::{IndexSpec, KeyBuffer};
@@ -80,5 +81,11 @@ impl IndexSpec {
             lz4: Some(Box::new(BundledLz4)),
             ..Compressors::default()
         })
+    }
+}
+
+impl PageSink for SequentialPages<'_> {
+    fn page(&mut self, block: BlockNumber, page: &Page) -> Result<()> {
+        self.put(block, page)
     }
 }

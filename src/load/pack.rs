@@ -1,0 +1,409 @@
+//! pack: the records of one chunk become heap tuples, TOAST chunks and index keys.
+//!
+//! Every worker has a [`Packer`] of its own; nothing here waits for anybody. What a record is
+//! refused for is kept with its line in the chunk: only the ordered step knows the line in the
+//! file.
+
+use super::plan::{InputPlan, NativePlan, TablePlan};
+use crate::build::lz4::BundledLz4;
+use crate::catalog::Relation;
+use crate::error::{Error, Place, ValueError};
+use crate::record::chunk::Chunk;
+use crate::record::error::{RecordError, limit_printout};
+use crate::record::reader::{ChunkReader, Record};
+use crate::sort::{IndexSpec, KeyBuffer};
+use crate::types::{Encoder, Scratch, Settings};
+use pgformat::datum::{text, varlena};
+use pgformat::heap::page::RowTooBig;
+use pgformat::heap::tuple::{FormedTuple, TupleBuilder};
+use pgformat::layout::AttrLen;
+use pgformat::toast::chunks::ToastChunks;
+use pgformat::toast::compress::Compressors;
+use pgformat::toast::toaster::Toaster;
+use std::sync::Arc;
+
+/// A record that is refused, by its line in the chunk.
+#[derive(Debug)]
+pub struct PackError {
+    line_in_chunk: u64,
+    column: Option<String>,
+    value: Option<String>,
+    error: Box<ValueError>,
+}
+
+impl PackError {
+    /// The error at its place in the file.
+    pub fn locate(self, file: &str, lines_before: u64) -> Error {
+        Error::input(
+            *self.error,
+            Place {
+                file: file.to_owned(),
+                line: lines_before + self.line_in_chunk,
+                column: self.column,
+                value: self.value,
+            },
+        )
+    }
+}
+
+/// Where an attribute's value comes from, and what it must be.
+#[derive(Debug, Clone, Copy)]
+struct Attribute {
+    /// The field of the record; `None` is always null.
+    field: Option<u32>,
+    encoder: Option<Encoder>,
+    not_null: bool,
+}
+
+/// Packs chunks of one table.
+#[derive(Debug)]
+pub struct Packer<'p> {
+    relation: &'p Relation,
+    settings: &'p Settings,
+    specs: Vec<&'p IndexSpec>,
+    /// Attributes that some native index looks at.
+    indexed: Vec<bool>,
+    scratch: Scratch,
+    toaster: Toaster,
+    /// Values out of line that an index wants, by attribute.
+    detoasted: Vec<(usize, Vec<u8>)>,
+    /// For each input: its attributes.
+    attributes: Vec<Vec<Attribute>>,
+    /// What the last chunk became.
+    pub packed: Packed,
+}
+
+/// A chunk's rows, ready to be placed.
+#[derive(Debug)]
+pub struct Packed {
+    /// The tuples' bytes.
+    pub builder: TupleBuilder,
+    /// Where they lie in the builder's arena.
+    pub tuples: Vec<FormedTuple>,
+    /// Values out of line.
+    pub toast: ToastChunks,
+    /// Keys of the native indexes, one entry a row.
+    pub keys: Vec<KeyBuffer>,
+    /// The line in the chunk that row 0 begins on.
+    pub first_row_line: u64,
+    /// For each row the line in the chunk that it begins on; empty where row n begins on line
+    /// `first_row_line + n`.
+    pub row_lines: Vec<u32>,
+    /// Lines of the chunk.
+    pub lines: u64,
+    /// An end-of-data marker was met.
+    pub end_of_data: bool,
+}
+
+impl<'p> Packer<'p> {
+    /// A worker's packer for one table.
+    pub fn new(table: &'p TablePlan, native: &'p NativePlan, settings: &'p Settings) -> Packer<'p> {
+        let relation = &table.relation;
+        let specs: Vec<&IndexSpec> = native.native_indexes().map(|(_, spec)| spec).collect();
+        let mut indexed = vec![false; relation.columns.len()];
+        for column in specs.iter().flat_map(|spec| &spec.definition().columns) {
+            indexed[column.attribute] = true;
+        }
+        let compressors = Compressors {
+            lz4: Some(Box::new(BundledLz4)),
+            ..Compressors::default()
+        };
+        Packer {
+            relation,
+            settings,
+            indexed,
+            scratch: Scratch::new(),
+            toaster: Toaster::new(
+                Arc::clone(&native.layout),
+                relation.toast_tuple_target_bytes,
+                relation.toast.map(|toast| toast.oid),
+                compressors,
+            ),
+            detoasted: Vec::new(),
+            attributes: table
+                .inputs
+                .iter()
+                .map(|input| attributes(relation, native, input))
+                .collect(),
+            packed: Packed {
+                builder: TupleBuilder::new(Arc::clone(&native.layout)),
+                tuples: Vec::new(),
+                toast: ToastChunks::new(),
+                keys: specs.iter().map(|spec| spec.new_buffer()).collect(),
+                first_row_line: 1,
+                row_lines: Vec::new(),
+                lines: 0,
+                end_of_data: false,
+            },
+            specs,
+        }
+    }
+
+    /// Packs the records of `chunk`, which is of input number `input_index`.
+    ///
+    /// # Errors
+    /// The first record that is refused. What was packed before it is of no use.
+    pub fn pack(
+        &mut self,
+        chunk: &Chunk,
+        input_index: usize,
+        input: &InputPlan,
+    ) -> Result<(), PackError> {
+        self.packed.clear();
+        let attributes = std::mem::take(&mut self.attributes[input_index]);
+        let mut reader = ChunkReader::new(chunk, &input.format);
+        let result = self.pack_records(&mut reader, &attributes, input);
+        self.packed.lines = reader.lines();
+        self.packed.end_of_data = reader.end_of_data();
+        self.attributes[input_index] = attributes;
+        result
+    }
+
+    fn pack_records(
+        &mut self,
+        reader: &mut ChunkReader<'_>,
+        attributes: &[Attribute],
+        input: &InputPlan,
+    ) -> Result<(), PackError> {
+        while let Some(record) = reader.next().map_err(|e| PackError::of_record(*e))? {
+            self.pack_record(&record, attributes, input)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn pack_record(
+        &mut self,
+        record: &Record<'_>,
+        attributes: &[Attribute],
+        input: &InputPlan,
+    ) -> Result<(), PackError> {
+        let packed = &mut self.packed;
+        packed.note_line(record.first_line());
+        let builder = &mut packed.builder;
+        builder.begin_row();
+        let mut null_refused = None;
+        for (index, attribute) in attributes.iter().enumerate() {
+            let value = attribute
+                .field
+                .and_then(|field| record.field(field as usize));
+            match (value, &attribute.encoder) {
+                (Some(value), Some(encoder)) => {
+                    if encoder
+                        .encode(value, &mut self.scratch, self.settings, builder)
+                        .is_err()
+                    {
+                        return Err(self.first_bad_value(record, attributes, input));
+                    }
+                }
+                _ => {
+                    if attribute.not_null && null_refused.is_none() {
+                        null_refused = Some(index);
+                    }
+                    builder.put_null();
+                }
+            }
+        }
+        let mut tuple = builder.finish_row();
+        if let Some(index) = null_refused {
+            return Err(self.null_refused(index, record));
+        }
+        let mut is_toasted = false;
+        if self.toaster.needs(&tuple) {
+            tuple = self
+                .toaster
+                .toast(builder, tuple, &mut packed.toast)
+                .map_err(|e| {
+                    PackError::of_row(ValueError::new(RowTooBig::SQLSTATE, e.to_string()), record)
+                })?;
+            is_toasted = true;
+        }
+        packed.tuples.push(tuple);
+        if self.specs.is_empty() {
+            return Ok(());
+        }
+        if is_toasted {
+            return self.extract_toasted(record);
+        }
+        for (spec, keys) in self.specs.iter().zip(&mut packed.keys) {
+            spec.extract(|i| packed.builder.attribute(i), keys)
+                .map_err(|e| PackError::of_row(e, record))?;
+        }
+        Ok(())
+    }
+
+    /// Keys of a row that may have values out of line.
+    fn extract_toasted(&mut self, record: &Record<'_>) -> Result<(), PackError> {
+        let packed = &mut self.packed;
+        self.detoasted.clear();
+        for index in (0..self.indexed.len()).filter(|i| self.indexed[*i]) {
+            let Some(stored) = packed.builder.attribute(index) else {
+                continue;
+            };
+            if packed.builder.layout()[index].len == AttrLen::Varlena
+                && varlena::form(stored) == varlena::Form::External
+            {
+                let mut value = Vec::new();
+                let datum = packed.toast.index_datum(stored, &mut value).len();
+                debug_assert_eq!(datum, value.len());
+                self.detoasted.push((index, value));
+            }
+        }
+        let detoasted = &self.detoasted;
+        for (spec, keys) in self.specs.iter().zip(&mut packed.keys) {
+            let attribute = |i: usize| match detoasted.iter().find(|(index, _)| *index == i) {
+                Some((_, value)) => Some(&value[..]),
+                None => packed.builder.attribute(i),
+            };
+            spec.extract(attribute, keys)
+                .map_err(|e| PackError::of_row(e, record))?;
+        }
+        Ok(())
+    }
+
+    /// The error that COPY meets first: it reads the fields in the input's order, which need
+    /// not be the table's.
+    #[cold]
+    fn first_bad_value(
+        &mut self,
+        record: &Record<'_>,
+        attributes: &[Attribute],
+        input: &InputPlan,
+    ) -> PackError {
+        self.packed.builder.abandon_row();
+        for (field, &index) in input.fields.iter().enumerate() {
+            let (Some(value), Some(encoder)) = (record.field(field), &attributes[index].encoder)
+            else {
+                continue;
+            };
+            let layout = Arc::from([self.packed.builder.layout()[index]]);
+            let mut alone = TupleBuilder::new(layout);
+            alone.begin_row();
+            if let Err(error) = encoder.encode(value, &mut self.scratch, self.settings, &mut alone)
+            {
+                return PackError {
+                    line_in_chunk: record.line(),
+                    column: Some(self.relation.columns[index].name.clone()),
+                    value: Some(limit_printout(value)),
+                    error,
+                };
+            }
+        }
+        unreachable!("a value that was refused is accepted when it stands alone")
+    }
+
+    /// PostgreSQL: src/backend/executor/execMain.c, ExecConstraints.
+    #[cold]
+    fn null_refused(&self, index: usize, record: &Record<'_>) -> PackError {
+        let builder = &self.packed.builder;
+        let values: Vec<String> = self
+            .relation
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| !column.dropped)
+            .map(|(i, column)| match builder.attribute(i) {
+                None => "null".to_owned(),
+                // The server shows the first 64 bytes of each value.
+                stored => clip(&text::output(column.type_oid, stored), 64),
+            })
+            .collect();
+        let error = ValueError::new(
+            "23502",
+            format!(
+                "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                self.relation.columns[index].name, self.relation.name
+            ),
+        )
+        .with_detail(format!("Failing row contains ({}).", values.join(", ")));
+        PackError {
+            line_in_chunk: record.line(),
+            column: Some(self.relation.columns[index].name.clone()),
+            value: None,
+            error,
+        }
+    }
+}
+
+impl Packed {
+    fn clear(&mut self) {
+        self.builder.clear();
+        self.tuples.clear();
+        self.toast.clear();
+        self.keys.iter_mut().for_each(|keys| keys.truncate(0));
+        self.row_lines.clear();
+        self.first_row_line = 1;
+        self.lines = 0;
+        self.end_of_data = false;
+    }
+
+    /// Remembers where the next row begins, without a word while each row has one line.
+    #[inline]
+    fn note_line(&mut self, line: u64) {
+        let row = self.tuples.len() as u64;
+        if row == 0 {
+            self.first_row_line = line;
+        }
+        if self.row_lines.is_empty() {
+            if line == self.first_row_line + row {
+                return;
+            }
+            let first = self.first_row_line;
+            self.row_lines
+                .extend((first..first + row).map(|line| line as u32));
+        }
+        self.row_lines.push(line as u32);
+    }
+}
+
+impl PackError {
+    fn of_record(error: RecordError) -> PackError {
+        PackError {
+            line_in_chunk: error.line_in_chunk,
+            column: None,
+            value: error.line_text,
+            error: Box::new(error.error),
+        }
+    }
+
+    #[cold]
+    fn of_row(error: Box<ValueError>, record: &Record<'_>) -> PackError {
+        PackError {
+            line_in_chunk: record.line(),
+            column: None,
+            value: Some(limit_printout(record.raw())),
+            error,
+        }
+    }
+}
+
+/// What each attribute takes from a record of `input`.
+fn attributes(relation: &Relation, native: &NativePlan, input: &InputPlan) -> Vec<Attribute> {
+    relation
+        .columns
+        .iter()
+        .zip(&native.encoders)
+        .enumerate()
+        .map(|(index, (column, encoder))| Attribute {
+            field: input
+                .fields
+                .iter()
+                .position(|f| *f == index)
+                .map(|field| field as u32),
+            encoder: *encoder,
+            not_null: column.not_null && !column.dropped,
+        })
+        .collect()
+}
+
+/// The first `bytes` bytes of a text, cut at a character's end, with three dots when cut.
+fn clip(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let end = (0..=bytes)
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0);
+    format!("{}...", &text[..end])
+}

@@ -1,0 +1,662 @@
+//! The workers: each takes a chunk, packs it, waits for its turn to place it, seals it, and
+//! takes the next; a table whose last chunk is sealed has its indexes built.
+//!
+//! ```text
+//! worker 1:  read pack [place] seal   read pack [place] seal   index a
+//! worker 2:    read pack  ...[place] seal   read pack ...            index b
+//! ```
+//!
+//! A step of work is a job of rayon's pool and queues the next one when it is done. A worker
+//! waits for a turn only while an earlier chunk is in other hands, and runs no other job before
+//! it has passed its turn: nobody waits in a circle.
+
+use super::built::{BuiltFork, BuiltIndex, BuiltTable};
+use super::inputs::{Inputs, Ticket};
+use super::marks::{ChunkMark, Marks};
+use super::pack::Packer;
+use super::place::{PlacedHeap, Placer};
+use super::plan::{NativePlan, TablePlan};
+use super::progress::Progress;
+use super::report::VerbTimes;
+use super::seal::{Heap, HeapKind, seal, seal_last};
+use super::toast_log::ToastLog;
+use super::turns::Turns;
+use crate::build::btree::{BuildError, ToastIndexBuilder};
+use crate::build::relation_file::{FileOptions, RelationFile};
+use crate::build::sequential::SequentialPages;
+use crate::build::writer::WriterPool;
+use crate::error::{Error, Place, Result};
+use crate::record::chunk::{Chunk, Follows};
+use crate::sort::{IndexSpec, Sorter};
+use crate::types::Settings;
+use pgformat::datum::text;
+use pgformat::heap::page::PageFill;
+use pgformat::heap::visibility_map;
+use pgformat::ids::{Oid, Tid};
+use pgformat::page::{PAGE_BYTES, Page};
+use pgformat::toast::chunks::add_base_to_pointers;
+use rayon::Scope;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// What all tables of a build share.
+#[derive(Debug)]
+pub struct Workshop<'a> {
+    /// The threads that write.
+    pub writers: &'a WriterPool,
+    /// Settings of the encoders.
+    pub settings: &'a Settings,
+    /// Counters and the line on the terminal.
+    pub progress: &'a Progress,
+    /// How relation files are made.
+    pub files: FileOptions,
+    /// The first TOAST value id.
+    pub first_value_id: Oid,
+    /// Set from outside to stop the build.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// One table to be built.
+#[derive(Debug)]
+pub struct TableJob<'a> {
+    /// Its plan.
+    pub table: &'a TablePlan,
+    /// Its native plan.
+    pub native: &'a NativePlan,
+    /// Its chunks.
+    pub inputs: Inputs<'a>,
+    /// Where its heap is staged.
+    pub heap_dir: PathBuf,
+    /// Where each native index's file is staged, in their order.
+    pub index_dirs: Vec<PathBuf>,
+    /// Where its sorts spill.
+    pub temp_dir: PathBuf,
+    /// Memory for the sorts of all its indexes together.
+    pub sort_bytes: usize,
+}
+
+/// Builds all tables, with as many threads as `pool` has.
+///
+/// # Errors
+/// The first error of the first table that has one; other tables may have met theirs.
+pub fn build_tables<'a>(
+    pool: &rayon::ThreadPool,
+    workshop: &Workshop<'a>,
+    jobs: Vec<TableJob<'a>>,
+) -> Result<Vec<BuiltTable>> {
+    let tables = jobs
+        .into_iter()
+        .enumerate()
+        .map(|(number, job)| TableBuild::new(number, job, workshop))
+        .collect::<Result<Vec<_>>>()?;
+    let build = Build {
+        workshop,
+        tables: &tables,
+        next_table: AtomicU64::new(0),
+        failure: Mutex::new(None),
+        stopped: AtomicBool::new(false),
+    };
+    pool.scope(|scope| {
+        for _ in 0..pool.current_num_threads() {
+            let worker = Worker::default();
+            scope.spawn(|scope| build.step(worker, scope));
+        }
+    });
+    if let Some((_, error)) = build
+        .failure
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+    {
+        return Err(error);
+    }
+    Ok(tables.into_iter().map(TableBuild::into_built).collect())
+}
+
+/// A table being built.
+struct TableBuild<'a> {
+    number: usize,
+    job: TableJob<'a>,
+    /// The native indexes with their numbers among all.
+    specs: Vec<(usize, &'a IndexSpec)>,
+    heap_file: Arc<RelationFile>,
+    toast_file: Option<Arc<RelationFile>>,
+    sorters: Vec<RwLock<Option<Sorter>>>,
+    turns: Turns<Ordered>,
+    /// Chunks that were taken and are not sealed, plus one while there may be more.
+    open_chunks: AtomicU64,
+    exhausted: AtomicBool,
+    ended: AtomicBool,
+    /// What is known of the outcome so far.
+    built: Mutex<BuiltTable>,
+}
+
+/// What the workers take turns at.
+#[derive(Debug)]
+struct Ordered {
+    /// The input that the last chunk was of.
+    input: usize,
+    /// Where the next record of that input begins.
+    ended_at: u64,
+    /// Lines of that input so far.
+    lines: u64,
+    /// An end-of-data marker was met in it.
+    end_of_data: bool,
+    rows: u64,
+    values: u32,
+    heap: Placer,
+    toast: Placer,
+    toast_log: ToastLog,
+    marks: Marks,
+}
+
+/// What a worker keeps from step to step.
+#[derive(Default)]
+struct Worker<'a> {
+    chunk: Chunk,
+    tids: Vec<Tid>,
+    toast_tids: Vec<Tid>,
+    /// The packer of the table it worked at last.
+    packer: Option<(usize, Packer<'a>)>,
+    times: VerbTimes,
+}
+
+struct Build<'b, 'a> {
+    workshop: &'b Workshop<'a>,
+    tables: &'b [TableBuild<'a>],
+    /// The first table that may have chunks left.
+    next_table: AtomicU64,
+    /// The error to report, with its table's number.
+    failure: Mutex<Option<(usize, Error)>>,
+    stopped: AtomicBool,
+}
+
+/// Measures what passes between two calls.
+struct Watch(Instant);
+
+impl Watch {
+    fn start() -> Watch {
+        Watch(Instant::now())
+    }
+
+    fn lap(&mut self, time: &mut Duration) {
+        let now = Instant::now();
+        *time += now - self.0;
+        self.0 = now;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'b, 'a> Build<'b, 'a> {
+    /// One chunk of some table, then the next step.
+    fn step<'s>(&'s self, mut worker: Worker<'a>, scope: &Scope<'s>)
+    where
+        'a: 's,
+    {
+        if self.workshop.interrupted.load(Ordering::Relaxed) {
+            self.fail(0, super::interrupted());
+        }
+        if self.stopped.load(Ordering::Acquire) {
+            return;
+        }
+        let first = self.next_table.load(Ordering::Relaxed);
+        let Some(table) = self.tables.get(first as usize) else {
+            return;
+        };
+        table.open_chunks.fetch_add(1, Ordering::AcqRel);
+        let taken = table.job.inputs.take(&mut worker.chunk);
+        let done = match taken {
+            Ok(Some(ticket)) => self.chunk(table, ticket, &mut worker),
+            Ok(None) => {
+                table.exhausted.store(true, Ordering::Release);
+                let _ = self.next_table.compare_exchange(
+                    first,
+                    first + 1,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                );
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        lock(&table.built)
+            .times
+            .add(&std::mem::take(&mut worker.times));
+        if let Err(error) = done {
+            self.fail(table.number, error);
+            return;
+        }
+        // The next step first: what is queued last is done first by this thread, and what a
+        // table's end needs comes before another chunk.
+        scope.spawn(move |scope| self.step(worker, scope));
+        if table.open_chunks.fetch_sub(1, Ordering::AcqRel) == 1 && table.claim_end() {
+            self.finish_heap(table, scope);
+        }
+    }
+
+    /// Remembers an error and sends everybody home.
+    fn fail(&self, table: usize, error: Error) {
+        let mut failure = lock(&self.failure);
+        if failure.as_ref().is_none_or(|(earlier, _)| table < *earlier) {
+            *failure = Some((table, error));
+        }
+        drop(failure);
+        self.stopped.store(true, Ordering::Release);
+        for table in self.tables {
+            table.turns.break_up();
+        }
+    }
+
+    /// Takes one chunk all the way.
+    fn chunk(&self, table: &TableBuild<'a>, ticket: Ticket, worker: &mut Worker<'a>) -> Result<()> {
+        let Worker {
+            chunk,
+            tids,
+            toast_tids,
+            packer,
+            times,
+        } = worker;
+        let inputs = &table.job.inputs;
+        let input = &table.job.table.inputs[ticket.input];
+        let mut watch = Watch::start();
+        let packer = match packer {
+            Some((number, packer)) if *number == table.number => packer,
+            other => {
+                &mut other
+                    .insert((
+                        table.number,
+                        Packer::new(table.job.table, table.job.native, self.workshop.settings),
+                    ))
+                    .1
+            }
+        };
+        let mut read = inputs.read(ticket, chunk);
+        watch.lap(&mut times.read);
+        let mut packed = match &read {
+            Ok(()) => packer.pack(chunk, ticket.input, input),
+            Err(_) => Ok(()),
+        };
+        watch.lap(&mut times.pack);
+
+        let Some(mut ordered) = table.turns.wait(ticket.turn) else {
+            return Ok(());
+        };
+        watch.lap(&mut times.wait);
+        let state = &mut *ordered;
+        if state.input != ticket.input {
+            (state.input, state.ended_at, state.lines, state.end_of_data) =
+                (ticket.input, 0, 0, false);
+        }
+        if state.end_of_data {
+            ordered.pass();
+            return Ok(());
+        }
+        if read.is_ok() {
+            match inputs.follows(ticket, chunk, state.ended_at) {
+                Follows::Yes => {}
+                Follows::Empty => {
+                    ordered.pass();
+                    return Ok(());
+                }
+                Follows::Reparse => {
+                    read = inputs.reread(ticket, state.ended_at, chunk);
+                    packed = match &read {
+                        Ok(()) => packer.pack(chunk, ticket.input, input),
+                        Err(_) => Ok(()),
+                    };
+                }
+            }
+        }
+        read?;
+        let lines_before = state.lines;
+        packed.map_err(|e| e.locate(&input.label, lines_before))?;
+        let packed = &mut packer.packed;
+        state.ended_at = chunk.ends_at();
+        let lines_before = std::mem::replace(&mut state.lines, lines_before + packed.lines);
+        state.end_of_data = packed.end_of_data;
+        state.rows += packed.tuples.len() as u64;
+        // Value ids become final before tuples are passed on to the next chunk's page.
+        let value_base = self.workshop.first_value_id + state.values;
+        state.values += packed.toast.value_count();
+        add_base_to_pointers(
+            packed.builder.arena_mut(),
+            packed.toast.pointer_patches(),
+            value_base,
+        );
+        packed.toast.add_base(value_base);
+        let heap = state
+            .heap
+            .place(packed.builder.arena(), &packed.tuples, tids);
+        let toast = state
+            .toast
+            .place(packed.toast.arena(), packed.toast.tuples(), toast_tids);
+        state.toast_log.extend(&packed.toast);
+        if let Some(first) = tids.first() {
+            state.marks.push(ChunkMark {
+                first: *first,
+                input: ticket.input,
+                first_row_line: lines_before + packed.first_row_line,
+                row_lines: packed
+                    .row_lines
+                    .iter()
+                    .map(|line| line - packed.first_row_line as u32)
+                    .collect(),
+            });
+        }
+        ordered.pass();
+        watch.lap(&mut times.place);
+
+        seal(
+            table.heap(self.workshop),
+            &heap,
+            packed.builder.arena(),
+            &packed.tuples,
+        )?;
+        if let Some(toast_heap) = table.toast_heap(self.workshop) {
+            seal(
+                toast_heap,
+                &toast,
+                packed.toast.arena(),
+                packed.toast.tuples(),
+            )?;
+        }
+        watch.lap(&mut times.seal);
+        for (sorter, keys) in table.sorters.iter().zip(&mut packed.keys) {
+            let sorter = sorter.read().unwrap_or_else(PoisonError::into_inner);
+            sorter
+                .as_ref()
+                .expect("keys come before the index is built")
+                .add(keys, tids)?;
+        }
+        watch.lap(&mut times.index);
+        self.workshop
+            .progress
+            .add(chunk.bytes(), packed.tuples.len() as u64);
+        lock(&table.built).input_bytes += chunk.bytes();
+        Ok(())
+    }
+
+    /// Seals the last pages, then has everything that waited for them done side by side.
+    fn finish_heap<'s>(&'s self, table: &'s TableBuild<'a>, scope: &Scope<'s>)
+    where
+        'a: 's,
+    {
+        let Some(mut ordered) = table.turns.wait(table.job.inputs.taken()) else {
+            return;
+        };
+        let heap = ordered.heap.finish();
+        let toast = ordered.toast.finish();
+        let rows = ordered.rows;
+        ordered.pass();
+        lock(&table.built).rows = rows;
+        for number in 0..table.sorters.len() {
+            self.task(table, scope, move |build| build.index(table, number));
+        }
+        if toast.blocks > 0 {
+            self.task(table, scope, |build| build.toast_index(table));
+        }
+        self.task(table, scope, move |build| {
+            build.last_pages(table, &heap, &toast)
+        });
+    }
+
+    /// Queues a piece of work on a table.
+    fn task<'s>(
+        &'s self,
+        table: &'s TableBuild<'a>,
+        scope: &Scope<'s>,
+        work: impl FnOnce(&Self) -> Result<()> + Send + 's,
+    ) {
+        scope.spawn(move |_| {
+            if self.stopped.load(Ordering::Acquire) {
+                return;
+            }
+            if let Err(error) = work(self) {
+                self.fail(table.number, error);
+            }
+        });
+    }
+
+    /// Writes the heaps' last pages and the visibility map, and makes them durable.
+    fn last_pages(
+        &self,
+        table: &TableBuild<'a>,
+        heap: &PlacedHeap,
+        toast: &PlacedHeap,
+    ) -> Result<()> {
+        if !heap.last_page.is_empty() {
+            seal_last(table.heap(self.workshop), heap.blocks - 1, &heap.last_page)?;
+        }
+        if let Some(toast_heap) = table.toast_heap(self.workshop)
+            && toast.blocks > 0
+        {
+            seal_last(toast_heap, toast.blocks - 1, &toast.last_page)?;
+            let size = toast_heap.file.finish(toast.blocks)?;
+            lock(&table.built).toast.get_or_insert_default().heap =
+                BuiltFork::new(toast_heap.file, size);
+        }
+        if heap.blocks > 0 {
+            let map = self.visibility_map(table, heap.blocks)?;
+            lock(&table.built).visibility_map = Some(map);
+        }
+        let size = table.heap_file.finish(heap.blocks)?;
+        lock(&table.built).heap = BuiltFork::new(&table.heap_file, size);
+        Ok(())
+    }
+
+    fn visibility_map(&self, table: &TableBuild<'a>, heap_blocks: u32) -> Result<BuiltFork> {
+        let file = RelationFile::create(
+            &table.job.heap_dir,
+            &format!("{}_vm", table.job.table.relation.oid),
+            self.workshop.files,
+        )?;
+        let mut pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
+        let mut page: Page = [0; PAGE_BYTES];
+        for block in 0..visibility_map::map_blocks(heap_blocks) {
+            visibility_map::fill_page(block, heap_blocks, &mut page);
+            pages.push(&page)?;
+        }
+        Ok(BuiltFork::new(&file, pages.finish()?))
+    }
+
+    /// Builds the TOAST table's index.
+    fn toast_index(&self, table: &TableBuild<'a>) -> Result<()> {
+        let toast = table
+            .job
+            .table
+            .relation
+            .toast
+            .expect("values went to a TOAST table");
+        let file = RelationFile::create(
+            &table.job.heap_dir,
+            &toast.index_oid.to_string(),
+            self.workshop.files,
+        )?;
+        let pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
+        let mut builder = ToastIndexBuilder::new(pages);
+        let log = std::mem::take(&mut table.turns.state().toast_log);
+        let mut tuples = 0;
+        for (chunk_id, chunk_seq, tid) in log.replay(self.workshop.first_value_id) {
+            builder.add(chunk_id, chunk_seq, tid)?;
+            tuples += 1;
+        }
+        let (_, pages) = builder.finish()?;
+        let index = BuiltFork::new(&file, pages.finish()?);
+        let mut built = lock(&table.built);
+        let toast = built.toast.get_or_insert_default();
+        toast.index = index;
+        toast.tuples = tuples;
+        Ok(())
+    }
+
+    /// Sorts and builds native index `number`.
+    fn index(&self, table: &TableBuild<'a>, number: usize) -> Result<()> {
+        let mut watch = Watch::start();
+        let (index_number, spec) = table.specs[number];
+        let index = &table.job.table.relation.indexes[index_number];
+        self.workshop
+            .progress
+            .stage(&format!("index {}", index.name));
+        let file = RelationFile::create(
+            &table.job.index_dirs[number],
+            &index.oid.to_string(),
+            self.workshop.files,
+        )?;
+        let mut pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
+        let sorter = table.sorters[number]
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .expect("an index is built once");
+        let spilled_bytes = sorter.spilled_bytes();
+        let built = sorter.build(&mut pages).map_err(|error| match error {
+            BuildError::Io(error) => error,
+            BuildError::Duplicate { first, second, key } => self
+                .duplicate(table, spec, first, second, &key)
+                .unwrap_or_else(|error| error),
+        })?;
+        let size = pages.finish()?;
+        let mut outcome = lock(&table.built);
+        outcome.indexes.push(BuiltIndex {
+            number: index_number,
+            file: BuiltFork::new(&file, size),
+            tuples: built.tuples,
+            spilled_bytes,
+        });
+        watch.lap(&mut outcome.times.index);
+        Ok(())
+    }
+
+    /// The error of two rows with one key: both places in the input.
+    #[cold]
+    fn duplicate(
+        &self,
+        table: &TableBuild<'a>,
+        spec: &IndexSpec,
+        first: Tid,
+        second: Tid,
+        key: &[Option<Vec<u8>>],
+    ) -> Result<Error> {
+        let relation = &table.job.table.relation;
+        let definition = spec.definition();
+        let columns = definition.columns[..definition.keys.len()]
+            .iter()
+            .map(|c| &relation.columns[c.attribute]);
+        let names: Vec<&str> = columns.clone().map(|c| c.name.as_str()).collect();
+        let values: Vec<String> = columns
+            .zip(key)
+            .map(|(column, stored)| match stored {
+                None => "null".to_owned(),
+                Some(stored) => text::output(column.type_oid, Some(stored)),
+            })
+            .collect();
+        let mut error = Error::refused(
+            "23505",
+            format!(
+                "duplicate key value violates unique constraint \"{}\"",
+                definition.name
+            ),
+        )
+        .with_detail(format!(
+            "Key ({})=({}) already exists.",
+            names.join(", "),
+            values.join(", ")
+        ));
+        // The pages that tell which line a row came from must be there to be read.
+        table.heap_file.wait()?;
+        for tid in [first, second] {
+            let place = table.turns.state().marks.find(
+                tid,
+                &table.heap_file.path(),
+                self.workshop.files.segment_blocks,
+            );
+            let (input, line) = place?;
+            error = error.at(Place {
+                file: table.job.table.inputs[input].label.clone(),
+                line,
+                ..Place::default()
+            });
+        }
+        Ok(error)
+    }
+}
+
+impl<'a> TableBuild<'a> {
+    fn new(number: usize, job: TableJob<'a>, workshop: &Workshop<'_>) -> Result<TableBuild<'a>> {
+        let relation = &job.table.relation;
+        let heap_file =
+            RelationFile::create(&job.heap_dir, &relation.oid.to_string(), workshop.files)?;
+        let toast_file = relation
+            .toast
+            .map(|toast| {
+                RelationFile::create(&job.heap_dir, &toast.oid.to_string(), workshop.files)
+            })
+            .transpose()?;
+        let specs: Vec<(usize, &IndexSpec)> = job.native.native_indexes().collect();
+        let sorters = specs
+            .iter()
+            .map(|(_, spec)| {
+                let budget = job.sort_bytes / specs.len();
+                RwLock::new(Some(Sorter::new((*spec).clone(), budget, &job.temp_dir)))
+            })
+            .collect();
+        Ok(TableBuild {
+            number,
+            turns: Turns::new(Ordered {
+                input: 0,
+                ended_at: 0,
+                lines: 0,
+                end_of_data: false,
+                rows: 0,
+                values: 0,
+                heap: Placer::new(PageFill::new(relation.fillfactor)),
+                toast: Placer::new(PageFill::for_toast()),
+                toast_log: ToastLog::default(),
+                marks: Marks::default(),
+            }),
+            open_chunks: AtomicU64::new(0),
+            exhausted: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            built: Mutex::new(BuiltTable::default()),
+            specs,
+            sorters,
+            heap_file,
+            toast_file,
+            job,
+        })
+    }
+
+    /// Whether the last chunk is sealed; true to one caller only.
+    fn claim_end(&self) -> bool {
+        self.exhausted.load(Ordering::Acquire) && !self.ended.swap(true, Ordering::AcqRel)
+    }
+
+    fn heap<'h>(&'h self, workshop: &'h Workshop<'_>) -> Heap<'h> {
+        Heap {
+            file: &self.heap_file,
+            writers: workshop.writers,
+            kind: HeapKind::Table,
+        }
+    }
+
+    fn toast_heap<'h>(&'h self, workshop: &'h Workshop<'_>) -> Option<Heap<'h>> {
+        self.toast_file.as_ref().map(|file| Heap {
+            file,
+            writers: workshop.writers,
+            kind: HeapKind::Toast,
+        })
+    }
+
+    fn into_built(self) -> BuiltTable {
+        let mut built = self
+            .built
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        built.indexes.sort_by_key(|index| index.number);
+        built
+    }
+}

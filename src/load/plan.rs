@@ -1,0 +1,612 @@
+//! plan: what will be done with each table, and by whom, decided before a byte is written.
+//!
+//! A table is loaded natively where every column has an encoder and nothing about it needs
+//! the server's eye; else the server's own COPY loads it in the same transaction, and the report
+//! says why. What neither may do is refused here.
+
+use super::options::{BuildOptions, ForceColumns, InputFormat, InputOptions};
+use super::source_spec::SourceSpec;
+use crate::catalog::{Collation, Column, Index, Relation, quote_ident};
+use crate::error::{Error, Result};
+use crate::record::encoding::Encoding;
+use crate::record::format::{CopyOptions, Format, Header, InputColumn};
+use crate::sort::IndexSpec;
+use crate::source;
+use crate::sys::collate;
+use crate::types::{Encoder, Settings};
+use pgformat::layout::AttributeLayout;
+use pgformat::version::MajorVersion;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One table of the load.
+#[derive(Debug)]
+pub struct TablePlan {
+    /// The table as the catalogs described it.
+    pub relation: Relation,
+    /// Its inputs in the order of the command line.
+    pub inputs: Vec<InputPlan>,
+    /// Who loads it.
+    pub how: How,
+    /// Things the report must say of it.
+    pub notes: Vec<String>,
+}
+
+/// Who loads a table.
+#[derive(Debug)]
+pub enum How {
+    /// We do.
+    Native(NativePlan),
+    /// The server's COPY, for this reason.
+    Server(String),
+}
+
+/// How a table is loaded natively.
+#[derive(Debug)]
+pub struct NativePlan {
+    /// The attributes' layout in attnum order.
+    pub layout: Arc<[AttributeLayout]>,
+    /// The attributes' encoders in attnum order; `None` for dropped ones.
+    pub encoders: Vec<Option<Encoder>>,
+    /// The indexes, in the catalog's order.
+    pub indexes: Vec<IndexPlan>,
+}
+
+impl NativePlan {
+    /// The indexes that we build, with their number among all of the relation's.
+    pub fn native_indexes(&self) -> impl Iterator<Item = (usize, &IndexSpec)> {
+        self.indexes
+            .iter()
+            .enumerate()
+            .filter_map(|(number, plan)| match plan {
+                IndexPlan::Native(spec) => Some((number, &**spec)),
+                IndexPlan::Server(_) => None,
+            })
+    }
+}
+
+/// Who builds an index.
+#[derive(Debug)]
+pub enum IndexPlan {
+    /// We do.
+    Native(Box<IndexSpec>),
+    /// The server, for this reason.
+    Server(String),
+}
+
+/// One input of a table.
+#[derive(Debug, Clone)]
+pub struct InputPlan {
+    /// The file; `-` is standard input.
+    pub file: PathBuf,
+    /// Its name in messages.
+    pub label: String,
+    /// For each field of a record: the attribute's index (attnum - 1).
+    pub fields: Vec<usize>,
+    /// The fields' column names.
+    pub names: Vec<String>,
+    /// COPY's options, checked. Meaningless for binary input.
+    pub format: Format,
+    /// The input is COPY's binary form.
+    pub binary: bool,
+    /// ENCODING where it is given.
+    pub encoding: Option<String>,
+    /// The statement with which the server would read it.
+    pub copy_statement: String,
+}
+
+/// What the plan needs to know of the server.
+#[derive(Debug)]
+pub struct ServerView<'a> {
+    /// Settings of the encoders, or why there are none.
+    pub settings: Result<&'a Settings, &'a str>,
+    /// Its major version.
+    pub version: MajorVersion,
+    /// `server_encoding` of the database.
+    pub encoding: &'a str,
+    /// What the database's default collation stands for.
+    pub database_collation: Option<&'a Collation>,
+}
+
+/// Plans one table with all sources that name it.
+pub fn plan_table(
+    relation: Relation,
+    sources: &[&SourceSpec],
+    server: &ServerView<'_>,
+    options: &BuildOptions,
+) -> Result<TablePlan> {
+    let mut notes = Vec::new();
+    refuse_what_no_load_can_do(&relation, options, &mut notes)?;
+    let mut inputs = Vec::new();
+    for source in sources {
+        for file in source::expand(&source.path)? {
+            inputs.push(plan_input(&relation, source, file, server, &options.input)?);
+        }
+    }
+    let how = match native_plan(&relation, &inputs, server, options, &mut notes) {
+        Ok(native) => How::Native(native),
+        Err(reason) => How::Server(reason),
+    };
+    if options.native_only {
+        refuse_the_server(&relation, &how)?;
+    }
+    Ok(TablePlan {
+        relation,
+        inputs,
+        how,
+        notes,
+    })
+}
+
+/// Kinds of table, triggers and rules.
+fn refuse_what_no_load_can_do(
+    relation: &Relation,
+    options: &BuildOptions,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let name = relation.qualified_name();
+    let wrong_kind = |what: &str| {
+        Error::refused(
+            "42809",
+            format!("cannot load into {what} \"{}\"", relation.name),
+        )
+    };
+    match relation.kind {
+        'r' | 'p' => {}
+        'v' => return Err(wrong_kind("view").with_hint("Name the table that the view shows.")),
+        'm' => {
+            return Err(
+                wrong_kind("materialized view").with_hint("REFRESH MATERIALIZED VIEW fills it.")
+            );
+        }
+        'f' => {
+            return Err(
+                wrong_kind("foreign table").with_hint("Load it on the server that it lives on.")
+            );
+        }
+        'S' => return Err(wrong_kind("sequence")),
+        _ => return Err(wrong_kind("non-table relation")),
+    }
+    if relation.persistence == 't' {
+        return Err(Error::unsupported(format!("{name} is a temporary table")));
+    }
+    if relation.kind == 'r' && relation.access_method != "heap" {
+        return Err(Error::unsupported(format!(
+            "{name} uses the table access method \"{}\"; only heap is supported",
+            relation.access_method
+        )));
+    }
+    let features = &relation.features;
+    if !features.insert_triggers.is_empty() {
+        let triggers = features.insert_triggers.join(", ");
+        if !options.skip_triggers {
+            return Err(Error::unsupported(format!(
+                "{name} has triggers that fire on INSERT: {triggers}"
+            ))
+            .with_hint("--skip-triggers loads without firing them."));
+        }
+        notes.push(format!("{name}: triggers did not fire: {triggers}"));
+    }
+    if !features.rules.is_empty() {
+        return Err(
+            Error::unsupported(format!("{name} has rules: {}", features.rules.join(", ")))
+                .with_hint("Drop the rules, or disable them, for the load."),
+        );
+    }
+    Ok(())
+}
+
+/// `--native-only`.
+fn refuse_the_server(relation: &Relation, how: &How) -> Result<()> {
+    let name = relation.qualified_name();
+    match how {
+        How::Server(reason) => Err(Error::unsupported(format!(
+            "{name} cannot be loaded natively: {reason}"
+        ))),
+        How::Native(native) => {
+            for (index, plan) in relation.indexes.iter().zip(&native.indexes) {
+                if let IndexPlan::Server(reason) = plan {
+                    return Err(Error::unsupported(format!(
+                        "index \"{}\" of {name} cannot be built natively: {reason}",
+                        index.name
+                    )));
+                }
+            }
+            Ok(())
+        }
+    }
+    .map_err(|e: Error| {
+        e.with_hint("Without --native-only the server does it in the same transaction.")
+    })
+}
+
+/// The native plan, or why there is none.
+fn native_plan(
+    relation: &Relation,
+    inputs: &[InputPlan],
+    server: &ServerView<'_>,
+    options: &BuildOptions,
+    notes: &mut Vec<String>,
+) -> Result<NativePlan, String> {
+    if relation.kind == 'p' {
+        return Err("it is a partitioned table".into());
+    }
+    let settings = server.settings.map_err(str::to_owned)?;
+    if server.encoding != "UTF8" {
+        return Err(format!("the database's encoding is {}", server.encoding));
+    }
+    let features = &relation.features;
+    if features.partition_constraint.is_some() {
+        return Err("it is a partition".into());
+    }
+    if features.row_security {
+        return Err("row-level security applies".into());
+    }
+    if !features.exclusions.is_empty() {
+        return Err(format!(
+            "exclusion constraint {}",
+            features.exclusions.join(", ")
+        ));
+    }
+    for (what, names) in [
+        ("CHECK constraint", &features.checks),
+        ("foreign key", &features.foreign_keys),
+    ] {
+        if names.is_empty() {
+            continue;
+        }
+        let list = names.join(", ");
+        if !options.trust_constraints {
+            return Err(format!(
+                "{what} {list} must be checked (--trust-constraints goes on without)"
+            ));
+        }
+        notes.push(format!(
+            "{}: not checked: {what} {list}",
+            relation.qualified_name()
+        ));
+    }
+    for input in inputs {
+        native_input(relation, input)?;
+    }
+    let encoders = relation
+        .columns
+        .iter()
+        .map(|column| {
+            if column.dropped {
+                return Ok(None);
+            }
+            Encoder::resolve(column.type_oid, column.typmod, settings)
+                .map(Some)
+                .ok_or_else(|| {
+                    format!(
+                        "type {} of column {} is not native",
+                        column.type_name, column.name
+                    )
+                })
+        })
+        .collect::<Result<Vec<_>, String>>()?;
+    let libc_version = collate::libc_version();
+    let indexes = relation
+        .indexes
+        .iter()
+        .map(|index| {
+            match IndexSpec::native(
+                index,
+                server.version,
+                &libc_version,
+                server.database_collation,
+            ) {
+                Ok(spec) => IndexPlan::Native(Box::new(spec)),
+                Err(reason) => IndexPlan::Server(reason),
+            }
+        })
+        .collect();
+    Ok(NativePlan {
+        layout: relation.columns.iter().map(|c| c.layout).collect(),
+        encoders,
+        indexes,
+    })
+}
+
+/// PostgreSQL: src/common/encnames.c, `pg_encname_tbl` and `clean_encoding_name`.
+fn is_utf8(encoding: &str) -> bool {
+    let clean: String = encoding
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect();
+    matches!(clean.to_ascii_lowercase().as_str(), "utf8" | "unicode")
+}
+
+/// Whether one input can be read natively into this table.
+fn native_input(relation: &Relation, input: &InputPlan) -> Result<(), String> {
+    if input.binary {
+        return Err("binary input is not read natively yet".into());
+    }
+    if let Some(encoding) = input.encoding.as_deref().filter(|e| !is_utf8(e)) {
+        return Err(format!("the input's encoding is {encoding}"));
+    }
+    if input.format.default.is_some() {
+        return Err("the input has DEFAULT markers".into());
+    }
+    for (index, column) in relation.columns.iter().enumerate() {
+        if column.dropped {
+            continue;
+        }
+        if column.generated != ' ' {
+            return Err(format!("column {} is generated", column.name));
+        }
+        if input.fields.contains(&index) {
+            continue;
+        }
+        if column.identity != ' ' {
+            return Err(format!(
+                "identity column {} is not in the input",
+                column.name
+            ));
+        }
+        if column.default.is_some() {
+            return Err(format!(
+                "column {} has a default and is not in the input",
+                column.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Resolves one SOURCE: columns and COPY's options.
+fn plan_input(
+    relation: &Relation,
+    source: &SourceSpec,
+    file: PathBuf,
+    server: &ServerView<'_>,
+    options: &InputOptions,
+) -> Result<InputPlan> {
+    let fields = resolve_columns(relation, source.columns.as_deref())?;
+    let names: Vec<String> = fields
+        .iter()
+        .map(|&i| relation.columns[i].name.clone())
+        .collect();
+    let label = if source.path == "-" {
+        "stdin".to_owned()
+    } else {
+        file.display().to_string()
+    };
+    let kind = options.format.unwrap_or_else(|| format_of_path(&label));
+    let format = resolve_format(kind, options, relation, &fields, server.version)?;
+    let copy_statement = copy_statement(relation, &names, kind, options);
+    Ok(InputPlan {
+        file,
+        label,
+        fields,
+        names,
+        format,
+        binary: kind == InputFormat::Binary,
+        encoding: options.encoding.clone(),
+        copy_statement,
+    })
+}
+
+/// The attributes that the input's fields are for, as COPY reads a column list.
+fn resolve_columns(relation: &Relation, names: Option<&[String]>) -> Result<Vec<usize>> {
+    let Some(names) = names else {
+        // COPY without a list: all columns but generated ones.
+        return Ok(relation
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| !c.dropped && c.generated == ' ')
+            .map(|(i, _)| i)
+            .collect());
+    };
+    let mut fields = Vec::with_capacity(names.len());
+    for name in names {
+        let index = find_column(relation, name)?;
+        if relation.columns[index].generated != ' ' {
+            return Err(Error::refused(
+                "42P10",
+                format!("column \"{name}\" is a generated column"),
+            )
+            .with_detail("Generated columns cannot be used in COPY."));
+        }
+        if fields.contains(&index) {
+            return Err(Error::refused(
+                "42701",
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        fields.push(index);
+    }
+    Ok(fields)
+}
+
+fn find_column(relation: &Relation, name: &str) -> Result<usize> {
+    relation
+        .columns
+        .iter()
+        .position(|c: &Column| !c.dropped && c.name == name)
+        .ok_or_else(|| {
+            Error::refused(
+                "42703",
+                format!(
+                    "column \"{name}\" of relation \"{}\" does not exist",
+                    relation.name
+                ),
+            )
+        })
+}
+
+/// csv for .csv, also behind a compression's ending; text for all else.
+fn format_of_path(path: &str) -> InputFormat {
+    let lower = path.to_ascii_lowercase();
+    let bare = [".gz", ".zst", ".lz4"]
+        .iter()
+        .find_map(|end| lower.strip_suffix(end))
+        .unwrap_or(&lower);
+    if bare.ends_with(".csv") {
+        InputFormat::Csv
+    } else {
+        InputFormat::Text
+    }
+}
+
+/// COPY's options for this table, checked as COPY checks them.
+fn resolve_format(
+    kind: InputFormat,
+    options: &InputOptions,
+    relation: &Relation,
+    fields: &[usize],
+    version: MajorVersion,
+) -> Result<Format> {
+    let columns = fields
+        .iter()
+        .map(|&index| {
+            let column = &relation.columns[index];
+            InputColumn {
+                has_default: column.default.is_some(),
+                ..InputColumn::named(&*column.name)
+            }
+        })
+        .collect();
+    let copy = CopyOptions {
+        csv: kind == InputFormat::Csv,
+        ..options.copy.clone()
+    };
+    let mut format = copy
+        .resolve(columns, version, Encoding::Utf8)
+        .map_err(|e| Error::refused(e.sqlstate, e.message))?;
+    force(
+        relation,
+        &mut format.columns,
+        &options.force_null,
+        "FORCE_NULL",
+        |c| c.force_null = true,
+    )?;
+    force(
+        relation,
+        &mut format.columns,
+        &options.force_not_null,
+        "FORCE_NOT_NULL",
+        |c| {
+            c.force_not_null = true;
+        },
+    )?;
+    Ok(format)
+}
+
+/// Marks the columns of `FORCE_NULL` or `FORCE_NOT_NULL`.
+fn force(
+    relation: &Relation,
+    columns: &mut [InputColumn],
+    list: &Option<ForceColumns>,
+    option: &str,
+    mark: impl Fn(&mut InputColumn),
+) -> Result<()> {
+    match list {
+        None => {}
+        Some(ForceColumns::All) => columns.iter_mut().for_each(mark),
+        Some(ForceColumns::Named(wanted)) => {
+            for name in wanted {
+                find_column(relation, name)?;
+                let column = columns
+                    .iter_mut()
+                    .find(|c| c.name == *name)
+                    .ok_or_else(|| {
+                        Error::refused(
+                            "42P10",
+                            format!("{option} column \"{name}\" not referenced by COPY"),
+                        )
+                    })?;
+                mark(column);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The COPY that the server would run for this input.
+fn copy_statement(
+    relation: &Relation,
+    names: &[String],
+    kind: InputFormat,
+    options: &InputOptions,
+) -> String {
+    let mut with = vec![match kind {
+        InputFormat::Csv => "FORMAT csv".to_owned(),
+        InputFormat::Text => "FORMAT text".to_owned(),
+        InputFormat::Binary => "FORMAT binary".to_owned(),
+    }];
+    let copy = &options.copy;
+    for (name, value) in [
+        ("DELIMITER", &copy.delimiter),
+        ("NULL", &copy.null),
+        ("QUOTE", &copy.quote),
+        ("ESCAPE", &copy.escape),
+        ("ENCODING", &options.encoding),
+        ("DEFAULT", &copy.default),
+    ] {
+        if let Some(value) = value {
+            with.push(format!("{name} {}", quote_literal(value)));
+        }
+    }
+    match copy.header {
+        Header::None => {}
+        Header::Skip => with.push("HEADER true".into()),
+        Header::Match => with.push("HEADER match".into()),
+    }
+    for (name, list) in [
+        ("FORCE_NULL", &options.force_null),
+        ("FORCE_NOT_NULL", &options.force_not_null),
+    ] {
+        match list {
+            None => {}
+            Some(ForceColumns::All) => with.push(format!("{name} *")),
+            Some(ForceColumns::Named(columns)) => {
+                with.push(format!("{name} ({})", identifiers(columns)))
+            }
+        }
+    }
+    let columns = if names.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", identifiers(names))
+    };
+    format!(
+        "COPY {}{columns} FROM STDIN WITH ({})",
+        relation.qualified_name(),
+        with.join(", ")
+    )
+}
+
+fn identifiers(names: &[String]) -> String {
+    names
+        .iter()
+        .map(|n| quote_ident(n))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn quote_literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if quoted.contains('\\') {
+        format!(" E'{}'", quoted.replace('\\', "\\\\"))
+    } else {
+        format!("'{quoted}'")
+    }
+}
+
+/// The indexes that the server builds, with the reasons.
+pub fn server_indexes<'a>(
+    relation: &'a Relation,
+    native: &'a NativePlan,
+) -> impl Iterator<Item = (&'a Index, &'a str)> {
+    relation
+        .indexes
+        .iter()
+        .zip(&native.indexes)
+        .filter_map(|(index, plan)| match plan {
+            IndexPlan::Server(reason) => Some((index, reason.as_str())),
+            IndexPlan::Native(_) => None,
+        })
+}

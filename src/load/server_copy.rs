@@ -1,0 +1,156 @@
+//! Tables that the server's own COPY loads, inside the registering transaction.
+
+use super::plan::{InputPlan, TablePlan};
+use crate::cluster::register::Registration;
+use crate::error::{Error, Result};
+use crate::source::{self, Input};
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 1 << 20;
+
+/// Feeds all inputs of a table to the server; rows and bytes.
+pub(super) fn copy(
+    registration: &mut Registration<'_>,
+    table: &TablePlan,
+    interrupted: &AtomicBool,
+) -> Result<(u64, u64)> {
+    let (mut rows, mut bytes) = (0, 0);
+    for input in &table.inputs {
+        let mut feed = Feed {
+            input: source::open(&input.file, None)?,
+            pos: 0,
+            ready: VecDeque::new(),
+            strip: input
+                .format
+                .trailing_delimiter
+                .then(|| Strip::new(input.format.delimiter)),
+            interrupted,
+            failure: None,
+        };
+        let copied = registration.copy_in(&input.copy_statement, &mut feed);
+        bytes += feed.pos;
+        rows += match (copied, feed.failure.take()) {
+            (Ok(rows), None) => rows,
+            (_, Some(failure)) => return Err(failure),
+            (Err(error), None) => return Err(of_file(error, input)),
+        };
+    }
+    Ok((rows, bytes))
+}
+
+/// The server's error, which knows a line but no file.
+fn of_file(mut error: Error, input: &InputPlan) -> Error {
+    let place = format!("at {}", input.label);
+    error.detail = Some(match error.detail {
+        Some(detail) => format!("{detail}\n  {place}"),
+        None => place,
+    });
+    error
+}
+
+/// An input as one reader.
+struct Feed<'a> {
+    input: Input,
+    pos: u64,
+    ready: VecDeque<u8>,
+    strip: Option<Strip>,
+    interrupted: &'a AtomicBool,
+    /// What went wrong, better said than an [`io::Error`] can.
+    failure: Option<Error>,
+}
+
+impl Feed<'_> {
+    /// The next bytes; empty at the end.
+    fn next(&mut self) -> Result<Vec<u8>> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(super::interrupted());
+        }
+        let block = match &mut self.input {
+            Input::File(file) => {
+                let rest = file.len() - self.pos;
+                let mut block = vec![0; rest.min(READ_BYTES as u64) as usize];
+                file.read_at(self.pos, &mut block)?;
+                if rest == 0 {
+                    file.check_unchanged()?;
+                }
+                block
+            }
+            Input::Stream(stream) => stream.next_block()?.unwrap_or_default(),
+        };
+        self.pos += block.len() as u64;
+        Ok(block)
+    }
+}
+
+impl Read for Feed<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.ready.is_empty() {
+            let block = match self.next() {
+                Ok(block) => block,
+                Err(error) => {
+                    self.failure = Some(error);
+                    return Err(io::Error::other("the input cannot be read"));
+                }
+            };
+            let at_end = block.is_empty();
+            match &mut self.strip {
+                Some(strip) => strip.push(&block, at_end, &mut self.ready),
+                None => self.ready.extend(block),
+            }
+            if at_end {
+                break;
+            }
+        }
+        self.ready.read(into)
+    }
+}
+
+/// Takes the delimiter off each line's end.
+struct Strip {
+    delimiter: u8,
+    /// A delimiter was read and may be its line's last.
+    held: bool,
+}
+
+impl Strip {
+    fn new(delimiter: u8) -> Strip {
+        Strip {
+            delimiter,
+            held: false,
+        }
+    }
+
+    fn push(&mut self, block: &[u8], at_end: bool, out: &mut VecDeque<u8>) {
+        for &byte in block {
+            if std::mem::take(&mut self.held) && byte != b'\n' && byte != b'\r' {
+                out.push_back(self.delimiter);
+            }
+            if byte == self.delimiter {
+                self.held = true;
+            } else {
+                out.push_back(byte);
+            }
+        }
+        if at_end {
+            self.held = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_delimiter_of_each_line_goes_wherever_blocks_end() {
+        let mut strip = Strip::new(b'|');
+        let mut out = VecDeque::new();
+        for block in ["1|a|", "\n2||", "|\n3|", ""] {
+            strip.push(block.as_bytes(), block.is_empty(), &mut out);
+        }
+        assert_eq!(Vec::from(out), b"1|a\n2||\n3");
+    }
+}
