@@ -4,7 +4,6 @@
 //! and a line with its CRC-32C. It is durable before the first rename and goes after COMMIT or
 //! ROLLBACK; what is found later is of a run that died ([`super::recover`]).
 
-use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -28,10 +27,41 @@ pub struct JournalFile {
     pub filenode: Oid,
     /// The tablespace (never 0).
     pub tablespace: Oid,
-    /// The staged file's inode: a file at the same path with another one is not ours.
+    /// The staged file: another one at the same path is not ours.
+    pub staged: FileIdentity,
+    /// The empty file that it replaces, which the transaction made; `None` where it replaces
+    /// none.
+    pub replaced: Option<FileIdentity>,
+}
+
+/// What tells a file from any other that may come to lie at its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Its inode.
     pub inode: u64,
     /// Its length in bytes.
     pub length_bytes: u64,
+}
+
+impl FileIdentity {
+    /// Of a file that was looked at.
+    pub fn of(meta: &std::fs::Metadata) -> FileIdentity {
+        FileIdentity {
+            inode: meta.ino(),
+            length_bytes: meta.len(),
+        }
+    }
+
+    fn to_json(self) -> Value {
+        json!([self.inode, self.length_bytes])
+    }
+
+    fn from_json(value: &Value) -> Option<FileIdentity> {
+        Some(FileIdentity {
+            inode: value[0].as_u64()?,
+            length_bytes: value[1].as_u64()?,
+        })
+    }
 }
 
 /// A transaction that renames files.
@@ -84,7 +114,16 @@ impl Journal {
         let files: Vec<Value> = self
             .files
             .iter()
-            .map(|f| json!([f.path, f.filenode, f.tablespace, f.inode, f.length_bytes]))
+            .map(|f| {
+                let replaced = f.replaced.map(FileIdentity::to_json);
+                json!([
+                    f.path,
+                    f.filenode,
+                    f.tablespace,
+                    f.staged.to_json(),
+                    replaced
+                ])
+            })
             .collect();
         let line = json!({
             "version": 1,
@@ -118,8 +157,11 @@ impl Journal {
                     path: path.to_owned(),
                     filenode: oid(&f[1])?,
                     tablespace: oid(&f[2])?,
-                    inode: f[3].as_u64()?,
-                    length_bytes: f[4].as_u64()?,
+                    staged: FileIdentity::from_json(&f[3])?,
+                    replaced: match &f[4] {
+                        Value::Null => None,
+                        value => Some(FileIdentity::from_json(value)?),
+                    },
                 })
             })
             .collect::<Option<Vec<JournalFile>>>()?;
@@ -172,8 +214,8 @@ impl Journal {
         Ok(found)
     }
 
-    /// Removes the files that are still exactly the ones which were renamed, and that
-    /// `is_named` does not know; durable before it returns. The transaction must have
+    /// Removes the files that are still exactly the renamed ones, or the empty ones that were to
+    /// be replaced, and that `is_named` does not know; durable before it returns. The transaction must have
     /// aborted, and the server must have made a checkpoint since.
     pub fn remove_files(
         &self,
@@ -186,7 +228,8 @@ impl Journal {
         for file in self.files.iter().filter(|f| !is_named(f)) {
             let path = data_directory.join(&file.path);
             let ours = std::fs::symlink_metadata(&path).is_ok_and(|m| {
-                m.is_file() && m.ino() == file.inode && m.len() == file.length_bytes
+                let found = FileIdentity::of(&m);
+                m.is_file() && (found == file.staged || Some(found) == file.replaced)
             });
             if !ours {
                 continue;
@@ -235,12 +278,6 @@ fn is_relation_path(path: &str) -> bool {
         && components.all(|c| matches!(c, Component::Normal(_)))
 }
 
-/// A staged file's inode and length.
-pub(super) fn identity(file: &File) -> std::io::Result<(u64, u64)> {
-    let meta = file.metadata()?;
-    Ok((meta.ino(), meta.len()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,8 +291,14 @@ mod tests {
                 path: "base/5/16385.1".into(),
                 filenode: 16385,
                 tablespace: 1663,
-                inode: u64::MAX,
-                length_bytes: 8192,
+                staged: FileIdentity {
+                    inode: u64::MAX,
+                    length_bytes: 8192,
+                },
+                replaced: Some(FileIdentity {
+                    inode: 0,
+                    length_bytes: 0,
+                }),
             }],
         }
     }
@@ -300,7 +343,7 @@ mod tests {
             journal.remove_files(data.path(), owner, |_| false).unwrap(),
             0
         );
-        journal.files[0].inode = meta.ino();
+        journal.files[0].staged.inode = meta.ino();
         assert_eq!(
             journal.remove_files(data.path(), owner, |_| true).unwrap(),
             0

@@ -9,7 +9,7 @@ use pgformat::ids::Oid;
 use super::{Registration, StagedRelation, StagedTable};
 use crate::catalog::read::scratch::read_allequalimage;
 use crate::cluster::faults;
-use crate::cluster::journal::{Journal, JournalFile, identity};
+use crate::cluster::journal::{FileIdentity, Journal, JournalFile};
 use crate::cluster::owner::fsync_directory;
 use crate::error::{Class, Error, Result};
 
@@ -197,7 +197,7 @@ impl Registration<'_> {
                 .get(oid)
                 .ok_or_else(|| internal(format!("relation {oid} is gone")))?;
             let target = facts.data_directory.join(&place.path);
-            check_empty(&target, *kind)?;
+            let replaced = check_empty(&target, *kind)?;
             if *kind == Kind::Btree {
                 let first = staged
                     .main
@@ -225,8 +225,11 @@ impl Registration<'_> {
                         .apply(&file)
                         .and_then(|()| file.sync_all())
                         .map_err(|e| Error::io("fsync file", from, &e))?;
-                    let (inode, length_bytes) =
-                        identity(&file).map_err(|e| Error::io("stat file", from, &e))?;
+                    let staged_file = file
+                        .metadata()
+                        .map(|m| FileIdentity::of(&m))
+                        .map_err(|e| Error::io("stat file", from, &e))?;
+                    let length_bytes = staged_file.length_bytes;
                     let is_last = number + 1 == files.len();
                     let whole = length_bytes % 8192 == 0
                         && length_bytes <= segment_bytes
@@ -251,8 +254,8 @@ impl Registration<'_> {
                             path: format!("{}{suffix}", place.path),
                             filenode: place.filenode,
                             tablespace: place.tablespace,
-                            inode,
-                            length_bytes,
+                            staged: staged_file,
+                            replaced: suffix.is_empty().then_some(replaced),
                         },
                     });
                 }
@@ -286,8 +289,10 @@ impl Registration<'_> {
             &format!(
                 "UPDATE pg_catalog.pg_class c
                     SET relpages = n.pages, reltuples = n.tuples, relallvisible = n.visible{frozen}
-                   FROM pg_catalog.unnest($1::pg_catalog.oid[], $2::pg_catalog.int4[],
-                                          $3::pg_catalog.float4[], $4::pg_catalog.int4[])
+                   FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.oid[]),
+                                    pg_catalog.unnest($2::pg_catalog.int4[]),
+                                    pg_catalog.unnest($3::pg_catalog.float4[]),
+                                    pg_catalog.unnest($4::pg_catalog.int4[]))
                         AS n (oid, pages, tuples, visible)
                   WHERE c.oid = n.oid"
             ),
@@ -326,18 +331,19 @@ fn directories<'p>(files: impl Iterator<Item = &'p Path>) -> Vec<&'p Path> {
 
 /// What is replaced must be what the server just made: a heap without blocks, an index with
 /// its metapage alone, no other fork but an unlogged relation's init fork.
-fn check_empty(target: &Path, kind: Kind) -> Result<()> {
+fn check_empty(target: &Path, kind: Kind) -> Result<FileIdentity> {
     let expected = match kind {
         Kind::Heap => 0,
         Kind::Btree => 8192,
     };
-    let length = std::fs::metadata(target)
-        .map_err(|e| Error::io("stat file", target, &e))?
-        .len();
-    if length != expected {
+    let found = std::fs::metadata(target)
+        .map(|m| FileIdentity::of(&m))
+        .map_err(|e| Error::io("stat file", target, &e))?;
+    if found.length_bytes != expected {
         return Err(internal(format!(
-            "the new file \"{}\" has {length} bytes",
-            target.display()
+            "the new file \"{}\" has {} bytes",
+            target.display(),
+            found.length_bytes
         )));
     }
     for fork in ["_fsm", "_vm"] {
@@ -346,7 +352,7 @@ fn check_empty(target: &Path, kind: Kind) -> Result<()> {
             return Err(internal(format!("\"{}\" exists", other.display())));
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// A staged file that is gone was removed by the server as it restarted.
