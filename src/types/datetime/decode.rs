@@ -235,7 +235,7 @@ pub(super) fn date_time(fields: &Fields, settings: &DateTimeSettings) -> Result<
             FieldKind::Number => decoder.number(i)?,
             FieldKind::Word | FieldKind::Special => decoder.word(i, false)?,
         };
-        decoder.take(step)?;
+        decoder.take(&step)?;
     }
     decoder.finish_date_time()
 }
@@ -254,7 +254,7 @@ pub(super) fn time_only(fields: &Fields, settings: &DateTimeSettings) -> Result<
             FieldKind::Number => decoder.number_of_time(i)?,
             FieldKind::Word | FieldKind::Special => decoder.word(i, true)?,
         };
-        decoder.take(step)?;
+        decoder.take(&step)?;
     }
     decoder.finish_time()
 }
@@ -292,8 +292,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// Notes what a field was; nothing may come twice.
-    fn take(&mut self, step: Step) -> Result<(), DtError> {
-        if let Step::Found(bits) = step {
+    fn take(&mut self, step: &Step) -> Result<(), DtError> {
+        if let Step::Found(bits) = *step {
             if self.seen & bits != 0 {
                 return Err(DtError::BadFormat);
             }

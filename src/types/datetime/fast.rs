@@ -43,12 +43,12 @@ fn pair(pairs: u64, pos: u32) -> i32 {
 }
 
 #[inline]
-fn word(text: &[u8; 8]) -> u64 {
-    u64::from_le_bytes(*text)
+fn word(text: [u8; 8]) -> u64 {
+    u64::from_le_bytes(text)
 }
 
 /// Mask of the digits of a pattern.
-const fn digit_mask(pattern: &[u8; 8]) -> u64 {
+const fn digit_mask(pattern: [u8; 8]) -> u64 {
     let mut mask = 0;
     let mut i = 0;
     while i < 8 {
@@ -60,10 +60,10 @@ const fn digit_mask(pattern: &[u8; 8]) -> u64 {
     mask
 }
 
-const YEAR_MONTH: &[u8; 8] = b"0000-00-";
-const DAY_HOUR_MINUTE: &[u8; 8] = b"00 00:00";
-const DAY_T_HOUR_MINUTE: &[u8; 8] = b"00T00:00";
-const CLOCK: &[u8; 8] = b"00:00:00";
+const YEAR_MONTH: [u8; 8] = *b"0000-00-";
+const DAY_HOUR_MINUTE: [u8; 8] = *b"00 00:00";
+const DAY_T_HOUR_MINUTE: [u8; 8] = *b"00T00:00";
+const CLOCK: [u8; 8] = *b"00:00:00";
 
 /// Days since 2000-01-01 of a date that exists.
 #[inline]
@@ -89,7 +89,7 @@ pub(super) fn date(text: &[u8]) -> Option<i32> {
     let text: &[u8; 10] = text.try_into().ok()?;
     let head = text.first_chunk::<8>()?;
     let head = pairs(
-        word(head),
+        word(*head),
         word(YEAR_MONTH),
         const { digit_mask(YEAR_MONTH) },
     )?;
@@ -115,7 +115,7 @@ pub(super) fn timetz(text: &[u8], z_west_secs: Option<i32>) -> Option<(i64, i32)
 #[inline]
 fn clock(text: &[u8]) -> Option<(i64, &[u8])> {
     let (head, rest) = text.split_first_chunk::<8>()?;
-    let head = pairs(word(head), word(CLOCK), const { digit_mask(CLOCK) })?;
+    let head = pairs(word(*head), word(CLOCK), const { digit_mask(CLOCK) })?;
     let (hour, minute, second) = (pair(head, 0), pair(head, 3), pair(head, 6));
     if hour > 23 || minute > 59 || second > 59 {
         return None;
@@ -140,7 +140,7 @@ pub(super) fn timestamp(
 ) -> Option<Timestamp> {
     let (head, rest) = text.split_first_chunk::<8>()?;
     let head = pairs(
-        word(head),
+        word(*head),
         word(YEAR_MONTH),
         const { digit_mask(YEAR_MONTH) },
     )?;
@@ -161,7 +161,11 @@ pub(super) fn timestamp(
     } else {
         word(DAY_HOUR_MINUTE)
     };
-    let middle = pairs(word(middle), pattern, const { digit_mask(DAY_HOUR_MINUTE) })?;
+    let middle = pairs(
+        word(*middle),
+        pattern,
+        const { digit_mask(DAY_HOUR_MINUTE) },
+    )?;
     let (day, hour, minute) = (pair(middle, 0), pair(middle, 3), pair(middle, 6));
     let &[b':', tens, ones, ref rest @ ..] = rest else {
         return None;
@@ -184,6 +188,9 @@ pub(super) fn timestamp(
     })
 }
 
+/// Microseconds of the last of so many digits of a fraction.
+const FRACTION_SCALES: [i64; 7] = [0, 100_000, 10_000, 1_000, 100, 10, 1];
+
 /// A point and one to six digits, in microseconds; 0 when there is no point. More digits must
 /// be rounded as the server does, which is not done here.
 #[inline]
@@ -191,7 +198,6 @@ fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let [b'.', rest @ ..] = text else {
         return Some((0, text));
     };
-    const SCALES: [i64; 7] = [0, 100_000, 10_000, 1_000, 100, 10, 1];
     let mut value = 0;
     let mut count = 0;
     while let Some(digit) = rest.get(count).map(|b| b.wrapping_sub(b'0'))
@@ -206,7 +212,7 @@ fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     if count == 0 {
         return None;
     }
-    Some((value * SCALES[count], &rest[count..]))
+    Some((value * FRACTION_SCALES[count], &rest[count..]))
 }
 
 /// `+hh`, `+hh:mm`, `+hhmm` or `Z`, in seconds west of Greenwich.

@@ -16,7 +16,8 @@ use pgformat::version::MajorVersion;
 use super::number::{strtod, strtoint, strtol, to_i32};
 use super::parts::{ClockTime, clock_time, fraction, mask};
 use super::tokens::{
-    self, DateWord, FieldKind, Fields, IntervalWord, Reserved, Unit, date_word, interval_word,
+    self, DateWord, FieldKind, Fields, IntervalWord, Label, Reserved, Unit, date_word,
+    interval_word,
 };
 use super::{DateTimeSettings, DtError, IntervalStyle, SCALES};
 use crate::error::ValueError;
@@ -143,6 +144,16 @@ fn list<A: Accumulator>(
                     }
                     (Some(IntervalWord::Unit(unit)), _) => {
                         pending = Pending::Unit(unit);
+                        unit_waits = true;
+                        0
+                    }
+                    // The labels of dates are units too: "mm" is minutes.
+                    (None, Some(DateWord::Label(label))) => {
+                        pending = Pending::Unit(if label == Label::Minute {
+                            Unit::Minute
+                        } else {
+                            Unit::Other
+                        });
                         unit_waits = true;
                         0
                     }

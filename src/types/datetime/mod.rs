@@ -148,7 +148,7 @@ impl DateTimeSettings {
 ///
 /// PostgreSQL: `src/include/utils/datetime.h`, `DTERR_*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(self) enum DtError {
+enum DtError {
     BadFormat,
     FieldOverflow,
     /// A month or day out of range: maybe the order is wrong.

@@ -236,6 +236,8 @@ impl Parts {
         text_month: bool,
         seen: u32,
     ) -> Result<u32, DtError> {
+        const YEAR_MONTH: u32 = mask::YEAR | mask::MONTH;
+        const MONTH_DAY: u32 = mask::MONTH | mask::DAY;
         let (value, taken) = strtoint(text).ok_or(DtError::FieldOverflow)?;
         if taken == 0 {
             return Err(DtError::BadFormat);
@@ -256,8 +258,6 @@ impl Parts {
             self.clock.day_of_year = value;
             return Ok(mask::DAY_OF_YEAR | mask::MONTH | mask::DAY);
         }
-        const YEAR_MONTH: u32 = mask::YEAR | mask::MONTH;
-        const MONTH_DAY: u32 = mask::MONTH | mask::DAY;
         let is_year = digits >= 3 || self.order == DateOrder::Ymd;
         let part = match seen & mask::DATE {
             0 if is_year => mask::YEAR,
