@@ -7,6 +7,7 @@
 
 use crate::error::ValueError;
 use pgformat::datum::varlena;
+use pgformat::version::MajorVersion;
 
 /// Bytes of a name (`NAMEDATALEN`).
 const NAME_BYTES: usize = 64;
@@ -85,10 +86,12 @@ pub(super) fn bpchar_in<'a>(
     Ok(buffer)
 }
 
-/// Reads a "char": one byte, or a backslash and three octal digits.
+/// Reads a "char": the first byte, or since 15 a backslash and three octal digits.
 #[inline]
-pub(super) fn char_in(field: &[u8]) -> u8 {
-    if let [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] = *field {
+pub(super) fn char_in(field: &[u8], version: MajorVersion) -> u8 {
+    if let [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] = *field
+        && version.at_least(15)
+    {
         return (a - b'0') << 6 | (b - b'0') << 3 | (c - b'0');
     }
     field.first().copied().unwrap_or(0)

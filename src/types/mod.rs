@@ -241,7 +241,7 @@ impl Encoder {
             }
             Kind::Jsonb => out.put_varlena(jsonb::jsonb_in(field, version, &mut scratch.jsonb)?),
             Kind::Oid => out.put_fixed(&integer::oid_in(field, version)?.to_le_bytes()),
-            Kind::Char => out.put_fixed(&[character::char_in(field)]),
+            Kind::Char => out.put_fixed(&[character::char_in(field, version)]),
             Kind::Name => out.put_fixed(&character::name_in(field)),
             Kind::Time { typmod } => {
                 let value = datetime::time_in(field, typmod, &settings.datetime)?;
