@@ -4,7 +4,8 @@ use pgformat::datum::text;
 use pgformat::heap::tuple::TupleBuilder;
 use pgformat::layout::{AttrLen, AttributeLayout, Compression, Storage};
 use pgformat::version::MajorVersion;
-use pgpagewrite::types::datetime::DateTimeSettings;
+use pgpagewrite::record::Encoding;
+use pgpagewrite::types::datetime::{DateOrder, DateTimeSettings, IntervalStyle, ZoneDb};
 use pgpagewrite::types::{Encoder, Scratch, Settings};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -24,20 +25,32 @@ pub(crate) enum Outcome {
     },
 }
 
-/// The settings that our side works under for a server's version.
-pub(crate) fn settings(server: &Server) -> Settings {
+/// The settings that our side works under for a database of a server.
+pub(crate) fn settings(server: &Server, database: &str) -> Settings {
     let version = MajorVersion::from_version_num(server.version() * 10_000).unwrap();
+    let share_dir = server.value(
+        database,
+        "SELECT setting FROM pg_config WHERE name = 'SHAREDIR'",
+    );
+    let zones = Arc::new(ZoneDb::open(share_dir.as_ref(), "Default").expect("the server's zones"));
+    let encoding = server.value(database, "SHOW server_encoding");
     Settings {
         version,
-        datetime: DateTimeSettings {
+        encoding: Encoding::by_name(&encoding).expect("an encoding that we know"),
+        datetime: DateTimeSettings::new(
+            DateOrder::Mdy,
+            IntervalStyle::Postgres,
+            zones.zone("UTC").expect("a zone of the server"),
+            zones,
+            0,
             version,
-            zones: Arc::new(()),
-        },
+        ),
     }
 }
 
-/// A type as pg_type describes it.
+/// A type as pg_type describes it, in a database.
 pub(crate) struct Type {
+    database: String,
     pub(crate) oid: u32,
     pub(crate) typmod: i32,
     layout: AttributeLayout,
@@ -48,8 +61,8 @@ pub(crate) struct Type {
 }
 
 /// Looks a type up, written as in SQL with its modifier.
-pub(crate) fn describe(server: &Server, sql_type: &str) -> Type {
-    let mut client = server.connect("postgres");
+pub(crate) fn describe(server: &Server, database: &str, sql_type: &str) -> Type {
+    let mut client = server.connect(database);
     client
         .batch_execute(&format!("CREATE TEMP TABLE described (v {sql_type})"))
         .unwrap();
@@ -74,6 +87,7 @@ pub(crate) fn describe(server: &Server, sql_type: &str) -> Type {
         format!("{input}(textout($1), 0, {typmod})")
     };
     Type {
+        database: database.to_owned(),
         oid,
         typmod,
         layout: AttributeLayout {
@@ -103,7 +117,7 @@ pub(crate) fn of_server(
     texts: &[String],
     ranked: bool,
 ) -> Vec<(Outcome, Option<i64>)> {
-    let mut client = server.connect("postgres");
+    let mut client = server.connect(&ty.database);
     let Type {
         base,
         input,
@@ -153,7 +167,7 @@ pub(crate) fn of_server(
     for row in client
         .query(
             &format!(
-                "SELECT t.id, s.split[1], textsend(textin({output}(t.v))), r.r
+                "SELECT t.id, s.split[1], {text}, r.r
                    FROM (SELECT p.b, i.lp,
                                 tuple_data_split('kept'::regclass, i.t_data, i.t_infomask,
                                                  i.t_infomask2, i.t_bits) split
@@ -162,6 +176,12 @@ pub(crate) fn of_server(
                           WHERE i.t_data IS NOT NULL) s
                    JOIN kept t ON t.ctid = format('(%s,%s)', s.b, s.lp)::tid
                    LEFT JOIN (SELECT id, {order} r FROM kept) r ON r.id = t.id",
+                // Half a character cannot be sent from a database of another encoding.
+                text = if ty.database == "postgres" {
+                    format!("textsend(textin({output}(t.v)))")
+                } else {
+                    "''::bytea".to_owned()
+                },
                 order = if ranked {
                     "dense_rank() OVER (ORDER BY v)"
                 } else {
@@ -203,7 +223,7 @@ pub(crate) fn of_server(
 
 /// Our outcomes, in order.
 pub(crate) fn of_ours(server: &Server, ty: &Type, texts: &[String]) -> Vec<Outcome> {
-    let settings = settings(server);
+    let settings = settings(server, &ty.database);
     let encoder = Encoder::resolve(ty.oid, ty.typmod, &settings).expect("a native type");
     let mut builder = TupleBuilder::new(Arc::from([ty.layout]));
     let mut scratch = Scratch::new();
@@ -212,7 +232,11 @@ pub(crate) fn of_ours(server: &Server, ty: &Type, texts: &[String]) -> Vec<Outco
         .map(|field| {
             builder.clear();
             builder.begin_row();
-            match encoder.encode(field.as_bytes(), &mut scratch, &settings, &mut builder) {
+            let field = match settings.encoding {
+                Encoding::SingleByte("LATIN1") => field.chars().map(|c| c as u8).collect(),
+                _ => field.as_bytes().to_vec(),
+            };
+            match encoder.encode(&field, &mut scratch, &settings, &mut builder) {
                 Ok(()) => {
                     builder.finish_row();
                     let stored = builder.attribute(0).expect("a value");
