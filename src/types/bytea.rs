@@ -3,20 +3,22 @@
 //! PostgreSQL: `src/backend/utils/adt/varlena.c`, `byteain`; `encode.c`, `hex_decode_safe`.
 
 use super::digits::HEX;
-use super::wording::shown;
+use super::wording::{first_char, shown};
 use crate::error::ValueError;
+use crate::record::Encoding;
 
 /// Reads a bytea into the buffer.
 #[inline]
 pub(super) fn bytea_in<'a>(
     field: &'a [u8],
+    encoding: Encoding,
     buffer: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], Box<ValueError>> {
     buffer.clear();
     if let Some(hex) = field.strip_prefix(b"\\x") {
         if !decode_pairs(hex, buffer) {
             buffer.clear();
-            decode_slowly(hex, buffer)?;
+            decode_slowly(hex, encoding, buffer)?;
         }
         return Ok(buffer);
     }
@@ -45,9 +47,13 @@ fn decode_pairs(hex: &[u8], buffer: &mut Vec<u8>) -> bool {
 }
 
 /// White space may stand between pairs.
-fn decode_slowly(hex: &[u8], buffer: &mut Vec<u8>) -> Result<(), Box<ValueError>> {
+fn decode_slowly(
+    hex: &[u8],
+    encoding: Encoding,
+    buffer: &mut Vec<u8>,
+) -> Result<(), Box<ValueError>> {
     let digit = |at: usize| match HEX[usize::from(hex[at])] {
-        0xff => Err(invalid_digit(&hex[at..])),
+        0xff => Err(invalid_digit(first_char(&hex[at..], encoding))),
         value => Ok(value),
     };
     let mut at = 0;
@@ -69,13 +75,11 @@ fn decode_slowly(hex: &[u8], buffer: &mut Vec<u8>) -> Result<(), Box<ValueError>
     Ok(())
 }
 
-/// The message shows the whole character.
 #[cold]
-fn invalid_digit(rest: &[u8]) -> Box<ValueError> {
-    let len = 1 + rest[1..].iter().take_while(|&&b| b & 0xc0 == 0x80).count();
+fn invalid_digit(character: &[u8]) -> Box<ValueError> {
     ValueError::new(
         "22023",
-        format!("invalid hexadecimal digit: \"{}\"", shown(&rest[..len])),
+        format!("invalid hexadecimal digit: \"{}\"", shown(character)),
     )
 }
 

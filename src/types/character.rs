@@ -1,12 +1,14 @@
 //! text, character varying(n), character(n), "char" and name.
 //!
-//! Lengths count characters of UTF-8, the database's encoding: bytes that do not continue one.
+//! Lengths count characters of the database's encoding; in UTF-8, bytes that do not continue one.
 //!
 //! PostgreSQL: `src/backend/utils/adt/varchar.c` (`varchar_input`, `bpchar_input`), `char.c`,
 //! `name.c`; `src/backend/utils/mb/mbutils.c` (`pg_mbcharcliplen`, `pg_mbcliplen`).
 
 use crate::error::ValueError;
+use crate::record::Encoding;
 use pgformat::datum::varlena;
+use pgformat::version::MajorVersion;
 
 /// Bytes of a name (`NAMEDATALEN`).
 const NAME_BYTES: usize = 64;
@@ -19,38 +21,39 @@ pub(super) fn max_chars(typmod: i32) -> Option<u32> {
 }
 
 #[inline]
-fn begins_a_character(byte: u8) -> bool {
-    byte & 0xc0 != 0x80
-}
-
-fn count_chars(text: &[u8]) -> usize {
-    text.iter().filter(|&&b| begins_a_character(b)).count()
+fn begins_a_character(byte: u8, encoding: Encoding) -> bool {
+    encoding != Encoding::Utf8 || byte & 0xc0 != 0x80
 }
 
 /// Bytes of the first `chars` characters.
-fn clip(text: &[u8], chars: usize) -> usize {
+fn clip(text: &[u8], chars: usize, encoding: Encoding) -> usize {
     text.iter()
         .enumerate()
-        .filter(|&(_, &b)| begins_a_character(b))
+        .filter(|&(_, &b)| begins_a_character(b, encoding))
         .nth(chars)
         .map_or(text.len(), |(at, _)| at)
 }
 
 /// What of the field a varchar(n) keeps: more than n characters must be spaces.
 #[inline]
-pub(super) fn varchar_in(field: &[u8], max_chars: u32) -> Result<&[u8], Box<ValueError>> {
+pub(super) fn varchar_in(
+    field: &[u8],
+    max_chars: u32,
+    encoding: Encoding,
+) -> Result<&[u8], Box<ValueError>> {
     if field.len() <= max_chars as usize {
         return Ok(field);
     }
-    clip_spaces(field, max_chars, "character varying")
+    clip_spaces(field, max_chars, encoding, "character varying")
 }
 
 fn clip_spaces<'a>(
     field: &'a [u8],
     max_chars: u32,
+    encoding: Encoding,
     type_name: &str,
 ) -> Result<&'a [u8], Box<ValueError>> {
-    let kept = clip(field, max_chars as usize);
+    let kept = clip(field, max_chars as usize, encoding);
     if field[kept..].iter().any(|&b| b != b' ') {
         return Err(ValueError::new(
             "22001",
@@ -65,16 +68,20 @@ fn clip_spaces<'a>(
 pub(super) fn bpchar_in<'a>(
     field: &'a [u8],
     max_chars: u32,
+    encoding: Encoding,
     buffer: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], Box<ValueError>> {
     let chars = if field.is_ascii() {
         field.len()
     } else {
-        count_chars(field)
+        field
+            .iter()
+            .filter(|&&b| begins_a_character(b, encoding))
+            .count()
     };
     let wanted = max_chars as usize;
     if chars > wanted {
-        return clip_spaces(field, max_chars, "character");
+        return clip_spaces(field, max_chars, encoding, "character");
     }
     if chars == wanted {
         return Ok(field);
@@ -85,10 +92,12 @@ pub(super) fn bpchar_in<'a>(
     Ok(buffer)
 }
 
-/// Reads a "char": one byte, or a backslash and three octal digits.
+/// Reads a "char": the first byte, or since 15 a backslash and three octal digits.
 #[inline]
-pub(super) fn char_in(field: &[u8]) -> u8 {
-    if let [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] = *field {
+pub(super) fn char_in(field: &[u8], version: MajorVersion) -> u8 {
+    if let [b'\\', a @ b'0'..=b'7', b @ b'0'..=b'7', c @ b'0'..=b'7'] = *field
+        && version.at_least(15)
+    {
         return (a - b'0') << 6 | (b - b'0') << 3 | (c - b'0');
     }
     field.first().copied().unwrap_or(0)
@@ -96,11 +105,11 @@ pub(super) fn char_in(field: &[u8]) -> u8 {
 
 /// Reads a name: cut to 63 bytes without an error, not within a character; filled with zeros.
 #[inline]
-pub(super) fn name_in(field: &[u8]) -> [u8; NAME_BYTES] {
+pub(super) fn name_in(field: &[u8], encoding: Encoding) -> [u8; NAME_BYTES] {
     let mut end = field.len();
     if end >= NAME_BYTES {
         end = NAME_BYTES - 1;
-        while end > 0 && !begins_a_character(field[end]) {
+        while end > 0 && !begins_a_character(field[end], encoding) {
             end -= 1;
         }
     }

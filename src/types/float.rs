@@ -176,8 +176,12 @@ fn scan(text: &[u8]) -> Option<Scan> {
     } else if starts_with(b"inf") {
         (Scanned::Infinity, 3, true)
     } else if starts_with(b"nan") {
-        let (payload, len) = nan_payload(&rest[3..]);
-        (Scanned::NaN(payload), 3 + len, true)
+        match nan_payload(&rest[3..]) {
+            // The C library reports a range error, upon which the server itself looks for NaN,
+            // without a sign, and finds that something follows.
+            (None, _) if sign == 0 => (Scanned::NaN(0), 3, true),
+            (payload, len) => (Scanned::NaN(payload.unwrap_or(u64::MAX)), 3 + len, true),
+        }
     } else if let Some((hex, len)) = scan_hex(rest) {
         let nonzero = hex.mantissa != 0;
         (Scanned::Hex(hex), len, nonzero)
@@ -243,17 +247,17 @@ fn scan_exponent(text: &[u8], letter: u8) -> (i64, usize) {
 }
 
 /// glibc's `nan(...)`: letters, digits and underscores in parentheses; where all of them are a
-/// number it is the payload.
-fn nan_payload(text: &[u8]) -> (u64, usize) {
+/// number it is the payload, which is `None` when it exceeds 64 bits.
+fn nan_payload(text: &[u8]) -> (Option<u64>, usize) {
     let Some(inner) = text.strip_prefix(b"(") else {
-        return (0, 0);
+        return (Some(0), 0);
     };
     let count = inner
         .iter()
         .take_while(|b| b.is_ascii_alphanumeric() || **b == b'_')
         .count();
     if inner.get(count) != Some(&b')') {
-        return (0, 0);
+        return (Some(0), 0);
     }
     let word = &inner[..count];
     let (base, digits) = match word {
@@ -265,13 +269,13 @@ fn nan_payload(text: &[u8]) -> (u64, usize) {
     for &byte in digits {
         let digit = u64::from(HEX[usize::from(byte)]);
         if digit >= base {
-            return (0, count + 2);
+            return (payload.map(|_| 0), count + 2);
         }
         payload = payload
             .and_then(|n| n.checked_mul(base))
             .and_then(|n| n.checked_add(digit));
     }
-    (payload.unwrap_or(u64::MAX), count + 2)
+    (payload, count + 2)
 }
 
 /// A hexadecimal number: `mantissa` times two to `exponent`; the lowest bit of the mantissa also

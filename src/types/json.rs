@@ -7,14 +7,17 @@
 //! `parse_object`, `json_errdetail`), `src/backend/utils/adt/jsonfuncs.c`
 //! (`json_errsave_error`), `json.c` (`json_in`).
 
+use super::Settings;
 use super::digits::HEX;
-use super::wording::shown;
+use super::wording::{first_char, shown};
 use crate::error::ValueError;
+use crate::record::Encoding;
+use crate::source::Charset;
 use pgformat::version::MajorVersion;
 
 /// How deep containers may nest. The server's limit is its stack: with `max_stack_depth` at its
-/// default of 2 MB it gives up between 6,000 and 15,000 levels, as compiled.
-pub(super) const MAX_DEPTH: usize = 6_000;
+/// default of 2 MB it gives up between 13,078 and 21,808 levels, as compiled.
+pub(super) const MAX_DEPTH: usize = 13_000;
 
 /// Takes the parser's events.
 pub(super) trait Handler {
@@ -76,10 +79,10 @@ pub(super) struct Buffers {
 #[inline]
 pub(super) fn json_in(
     field: &[u8],
-    version: MajorVersion,
+    settings: &Settings,
     buffers: &mut Buffers,
 ) -> Result<(), Box<ValueError>> {
-    parse(field, version, buffers, &mut Validator)
+    parse(field, settings, buffers, &mut Validator)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,14 +120,13 @@ struct Lexer<'f> {
     /// Where it ends.
     end: usize,
     token: Token,
-    /// Control characters are looked at before pending surrogates until 15, after from 16 on.
-    escaping_first: bool,
+    settings: &'f Settings,
 }
 
 /// Parses a document and hands it to the handler.
 pub(super) fn parse<H: Handler>(
     field: &[u8],
-    version: MajorVersion,
+    settings: &Settings,
     buffers: &mut Buffers,
     handler: &mut H,
 ) -> Result<(), Box<ValueError>> {
@@ -135,7 +137,7 @@ pub(super) fn parse<H: Handler>(
         start: 0,
         end: 0,
         token: Token::End,
-        escaping_first: !version.at_least(16),
+        settings,
     };
     lexer.lex::<H>(decoded)?;
     loop {
@@ -400,7 +402,8 @@ impl<'f> Lexer<'f> {
             match byte {
                 b'"' => break,
                 b'\\' => pos = self.lex_escape::<H>(pos + 1, &mut high_surrogate, decoded)?,
-                0..=31 if high_surrogate.is_none() || self.escaping_first => {
+                // Until 15 control characters are looked at before a pending surrogate.
+                0..=31 if high_surrogate.is_none() || !self.settings.version.at_least(16) => {
                     return Err(syntax(format!(
                         "Character with value 0x{byte:02x} must be escaped."
                     )));
@@ -438,7 +441,7 @@ impl<'f> Lexer<'f> {
         if byte == b'u' {
             let code = self.lex_hex(pos + 1)?;
             if H::DECODES {
-                decode_unit(code, high_surrogate, decoded)?;
+                decode_unit(code, high_surrogate, self.settings, decoded)?;
             }
             return Ok(pos + 5);
         }
@@ -453,12 +456,10 @@ impl<'f> Lexer<'f> {
             b'r' => b'\r',
             b't' => b'\t',
             _ => {
-                // The message shows the whole character.
-                let rest = &self.input[pos..];
-                let len = 1 + rest[1..].iter().take_while(|&&b| b & 0xc0 == 0x80).count();
+                let character = first_char(&self.input[pos..], self.settings.encoding);
                 return Err(syntax(format!(
                     "Escape sequence \"\\{}\" is invalid.",
-                    shown(&rest[..len])
+                    shown(character)
                 )));
             }
         });
@@ -514,6 +515,7 @@ impl<'f> Lexer<'f> {
 fn decode_unit(
     code: u32,
     high_surrogate: &mut Option<u32>,
+    settings: &Settings,
     decoded: &mut Vec<u8>,
 ) -> Result<(), Box<ValueError>> {
     let code = match (code, high_surrogate.take()) {
@@ -532,14 +534,59 @@ fn decode_unit(
     };
     match char::from_u32(code) {
         Some(c) if code != 0 => {
-            decoded.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            match settings.encoding {
+                Encoding::SingleByte(name) if !c.is_ascii() => {
+                    decoded.push(to_single_byte(c, name, settings.version)?);
+                }
+                _ => decoded.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
             Ok(())
         }
-        _ => Err(
-            ValueError::new("22P05", "unsupported Unicode escape sequence")
-                .with_detail("\\u0000 cannot be converted to text."),
-        ),
+        _ => Err(unsupported_escape("\\u0000 cannot be converted to text.")),
     }
+}
+
+#[cold]
+fn unsupported_escape(detail: impl Into<String>) -> Box<ValueError> {
+    ValueError::new("22P05", "unsupported Unicode escape sequence").with_detail(detail)
+}
+
+/// A character in the database's encoding, if that has it.
+///
+/// PostgreSQL: `src/backend/utils/mb/mbutils.c`, `pg_unicode_to_server`.
+#[cold]
+fn to_single_byte(c: char, encoding: &str, version: MajorVersion) -> Result<u8, Box<ValueError>> {
+    let utf8 = c.to_string();
+    let charset = Charset::by_name(encoding);
+    let found = charset.and_then(|charset| {
+        (0x80..=0xff).find(|&byte| {
+            let mut converted = Vec::new();
+            charset.convert(&[byte], &mut converted).is_ok() && converted == utf8.as_bytes()
+        })
+    });
+    if let Some(byte) = found {
+        return Ok(byte);
+    }
+    Err(if version.at_least(16) {
+        unsupported_escape(format!(
+            "Unicode escape value could not be translated to the server's encoding {encoding}."
+        ))
+    } else if charset.is_some() {
+        let bytes: Vec<String> = utf8.bytes().map(|byte| format!("0x{byte:02x}")).collect();
+        ValueError::new(
+            "22P05",
+            format!(
+                "character with byte sequence {} in encoding \"UTF8\" has no equivalent in \
+                 encoding \"{encoding}\"",
+                bytes.join(" ")
+            ),
+        )
+    } else {
+        ValueError::new(
+            "0A000",
+            format!("conversion between UTF8 and {encoding} is not supported"),
+        )
+    })
 }
 
 #[cold]

@@ -5,8 +5,8 @@
 //! What a field means, and the error when it means nothing, is what the input function of the
 //! server's version says.
 //!
-//! The database's encoding is UTF-8, and fields are valid in it: text lengths, names and the
-//! `\u` escapes of jsonb depend on it.
+//! Fields come in the database's encoding and are valid in it. White space is that of ASCII, as
+//! isspace() has it in UTF-8 and in the C locale.
 
 #![expect(
     clippy::unnecessary_box_returns,
@@ -28,6 +28,7 @@ mod uuid;
 mod wording;
 
 use crate::error::ValueError;
+use crate::record::Encoding;
 use datetime::DateTimeSettings;
 use pgformat::datum::{type_oid, varlena};
 use pgformat::heap::tuple::TupleBuilder;
@@ -39,6 +40,9 @@ use pgformat::version::MajorVersion;
 pub struct Settings {
     /// The target server's version.
     pub version: MajorVersion,
+    /// The database's encoding: lengths of text, clipped names and the `\u` escapes of jsonb
+    /// depend on it.
+    pub encoding: Encoding,
     /// For the date/time family.
     pub datetime: DateTimeSettings,
 }
@@ -197,10 +201,14 @@ impl Encoder {
             }
             Kind::Text => put_text(field, out)?,
             Kind::Varchar { max_chars } => {
-                put_text(character::varchar_in(field, max_chars)?, out)?;
+                put_text(
+                    character::varchar_in(field, max_chars, settings.encoding)?,
+                    out,
+                )?;
             }
             Kind::Bpchar { max_chars } => {
-                let value = character::bpchar_in(field, max_chars, &mut scratch.text)?;
+                let encoding = settings.encoding;
+                let value = character::bpchar_in(field, max_chars, encoding, &mut scratch.text)?;
                 put_text(value, out)?;
             }
             Kind::Numeric(typmod) => match numeric::plain(field, typmod) {
@@ -234,15 +242,19 @@ impl Encoder {
                 out.put_fixed(&value.to_le_bytes());
             }
             Kind::Uuid => out.put_fixed(&uuid::uuid_in(field)?),
-            Kind::Bytea => out.put_varlena(bytea::bytea_in(field, &mut scratch.text)?),
+            Kind::Bytea => out.put_varlena(bytea::bytea_in(
+                field,
+                settings.encoding,
+                &mut scratch.text,
+            )?),
             Kind::Json => {
-                json::json_in(field, version, &mut scratch.json)?;
+                json::json_in(field, settings, &mut scratch.json)?;
                 put_text(field, out)?;
             }
-            Kind::Jsonb => out.put_varlena(jsonb::jsonb_in(field, version, &mut scratch.jsonb)?),
+            Kind::Jsonb => out.put_varlena(jsonb::jsonb_in(field, settings, &mut scratch.jsonb)?),
             Kind::Oid => out.put_fixed(&integer::oid_in(field, version)?.to_le_bytes()),
-            Kind::Char => out.put_fixed(&[character::char_in(field)]),
-            Kind::Name => out.put_fixed(&character::name_in(field)),
+            Kind::Char => out.put_fixed(&[character::char_in(field, version)]),
+            Kind::Name => out.put_fixed(&character::name_in(field, settings.encoding)),
             Kind::Time { typmod } => {
                 let value = datetime::time_in(field, typmod, &settings.datetime)?;
                 out.put_fixed(&value.to_le_bytes());

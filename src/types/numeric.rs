@@ -352,7 +352,8 @@ fn parse_exponent(text: &[u8], underscores: bool) -> Result<(i64, &[u8]), Fault>
     Ok((if negative { -exponent } else { exponent }, &digits[at..]))
 }
 
-/// A hexadecimal, octal or binary integer, gathered in groups that fit 63 bits.
+/// A hexadecimal, octal or binary integer, gathered in groups that fit 63 bits; the server looks
+/// for overflow after each of them.
 fn parse_base<'t>(
     text: &'t [u8],
     base: u64,
@@ -365,18 +366,10 @@ fn parse_base<'t>(
     };
     // The least significant digit first, until the end.
     digits.clear();
-    let mut add_group = |factor: u64, addend: u64| {
-        let mut carry = u128::from(addend);
-        let nbase = u128::from(NBASE);
-        for digit in digits.iter_mut() {
-            let n = u128::from(*digit) * u128::from(factor) + carry;
-            *digit = (n % nbase) as u16;
-            carry = n / nbase;
-        }
-        while carry > 0 {
-            digits.push((carry % nbase) as u16);
-            carry /= nbase;
-        }
+    let mut add_group = |shift: u32, addend: u64| {
+        // In two steps, so that 64 bits hold a digit's product and the carry.
+        shift_left(digits, shift / 2, 0);
+        shift_left(digits, shift - shift / 2, addend);
         if digits.len() as i64 - 1 > i64::from(WEIGHT_MAX) {
             return Err(Fault::Overflow);
         }
@@ -384,11 +377,11 @@ fn parse_base<'t>(
     };
     let mut at = 0;
     let mut group = 0;
-    let mut factor = 1;
+    let mut factor = 1u64;
     loop {
         if let Some(digit) = digit_of(at) {
             if factor > i64::MAX as u64 / base {
-                add_group(factor, group)?;
+                add_group(factor.trailing_zeros(), group)?;
                 group = 0;
                 factor = 1;
             }
@@ -406,7 +399,7 @@ fn parse_base<'t>(
     if at == 0 {
         return Err(Fault::Syntax);
     }
-    add_group(factor, group)?;
+    add_group(factor.trailing_zeros(), group)?;
     let mut number = Number {
         negative: false,
         weight: digits.len() as i32 - 1,
@@ -417,6 +410,21 @@ fn parse_base<'t>(
     digits.reverse();
     number.strip(digits);
     Ok((number, &text[at..]))
+}
+
+/// Multiplies a number, least digit first, by two to `bits` and adds.
+fn shift_left(digits: &mut Vec<u16>, bits: u32, addend: u64) {
+    let nbase = u64::from(NBASE);
+    let mut carry = addend;
+    for digit in digits.iter_mut() {
+        let n = (u64::from(*digit) << bits) + carry;
+        *digit = (n % nbase) as u16;
+        carry = n / nbase;
+    }
+    while carry > 0 {
+        digits.push((carry % nbase) as u16);
+        carry /= nbase;
+    }
 }
 
 impl Number {

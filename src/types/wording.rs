@@ -1,10 +1,21 @@
 //! The words of the errors that many input functions share, and what they call white space.
 
 use crate::error::ValueError;
+use crate::record::Encoding;
 
 /// A field as it stands in a message.
 pub(super) fn shown(field: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(field)
+}
+
+/// The first character of a text that has one; messages show whole characters.
+pub(super) fn first_char(text: &[u8], encoding: Encoding) -> &[u8] {
+    let rest = text[1..].iter();
+    let continuing = match encoding {
+        Encoding::Utf8 => rest.take_while(|&&b| b & 0xc0 == 0x80).count(),
+        Encoding::SingleByte(_) => 0,
+    };
+    &text[..=continuing]
 }
 
 /// 22P02 with the value.

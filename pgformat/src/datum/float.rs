@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt::{LowerExp, Write as _};
+use std::str::FromStr;
 
 /// The order of the btree on real: -0 equals 0, and NaN equals NaN and is the greatest.
 ///
@@ -80,14 +81,41 @@ impl Decimal {
             exponent: exponent.parse().unwrap_or(0),
         }
     }
+
+    /// The power of ten that the digits, read as an integer, are multiplied by.
+    fn power(&self) -> i32 {
+        self.exponent - (self.digits.len() as i32 - 1)
+    }
+
+    fn signed_digits(&self) -> String {
+        let sign = if self.negative { "-" } else { "" };
+        format!("{sign}{}", self.digits)
+    }
 }
 
-/// The server's shortest digits may not lie on the edge of the interval that rounds to the
-/// value; Rust's may, where the value's mantissa is even. One more digit is then inside.
-fn shortest<F: LowerExp + Copy>(value: F, mantissa: u64) -> Decimal {
-    let decimal = Decimal::of(value, None);
-    if is_half_way(&decimal, mantissa) {
-        return Decimal::of(value, Some(decimal.digits.len()));
+/// The shortest digits that mean the value, as the server finds them. Rust's differ in two ways:
+/// they may lie on the edge of the interval that rounds to the value, and of two that are equally
+/// close they may be the odd ones.
+fn shortest<F: LowerExp + FromStr + PartialEq + Copy>(value: F, mantissa: u64) -> Decimal {
+    let means_value = |d: &Decimal| {
+        let text = format!("{}e{}", d.signed_digits(), d.power());
+        text.parse().is_ok_and(|read: F| read == value) && !is_half_way(d, mantissa)
+    };
+    let mut decimal = Decimal::of(value, None);
+    while !means_value(&decimal) && decimal.digits.len() < 20 {
+        decimal = Decimal::of(value, Some(decimal.digits.len()));
+    }
+    let len = decimal.digits.len();
+    let exact = Decimal::of(value, Some(800));
+    let (kept, cut) = exact.digits.split_at(len);
+    if kept != decimal.digits && cut.trim_end_matches('0') == "5" {
+        let down = Decimal {
+            digits: kept.to_owned(),
+            ..exact
+        };
+        if kept.ends_with(['0', '2', '4', '6', '8']) && means_value(&down) {
+            return down;
+        }
     }
     decimal
 }
@@ -99,13 +127,19 @@ fn is_half_way(decimal: &Decimal, mantissa: u64) -> bool {
     if digits == 0 {
         return false;
     }
-    let power = decimal.exponent - (decimal.digits.len() as i32 - 1);
+    let power = decimal.power();
     // 5^24 exceeds what 17 digits or a mantissa can hold as a factor.
     if power.abs() > 24 {
         return false;
     }
     let fives = 5u128.pow(power.unsigned_abs());
-    let middles = [2 * mantissa - 1, 2 * mantissa + 1, 4 * mantissa - 1].map(u128::from);
+    // Below a power of two the neighbour is half as far.
+    let below = if mantissa.is_power_of_two() {
+        4 * mantissa - 1
+    } else {
+        2 * mantissa - 1
+    };
+    let middles = [below, 2 * mantissa + 1].map(u128::from);
     if power >= 0 {
         middles.contains(&odd_part(digits * fives))
     } else {

@@ -1,10 +1,12 @@
 //! The text of any stored value, for messages such as `Key (a, b)=(1, x) is duplicated.`
 
-use super::{float, jsonb, numeric, type_oid, varlena};
+use super::{datetime, float, jsonb, numeric, type_oid, varlena};
 use crate::ids::Oid;
+use crate::version::MajorVersion;
 
 /// The text that the type's output function gives for a stored attribute (varlenas with their
-/// header, plain); `null` for null, as the server writes keys in messages.
+/// header, plain); `null` for null, as the server writes keys in messages. A timestamptz is
+/// shown in UTC, an interval as the newest version shows it.
 ///
 /// Bytes that are not such a value give some text and never panic; a compressed or external
 /// value, and a type that is not built natively, give its bytes in hexadecimal.
@@ -45,6 +47,19 @@ fn fixed(type_oid: Oid, stored: &[u8]) -> Option<String> {
         type_oid::FLOAT4 => float::to_text4(f32::from_le_bytes(stored.try_into().ok()?)),
         type_oid::FLOAT8 => float::to_text8(f64::from_le_bytes(stored.try_into().ok()?)),
         type_oid::UUID => uuid(stored.try_into().ok()?),
+        type_oid::DATE => datetime::date_out(i32::from_le_bytes(stored.try_into().ok()?)),
+        type_oid::TIME => datetime::time_out(i64::from_le_bytes(stored.try_into().ok()?)),
+        type_oid::TIMESTAMP => datetime::timestamp_out(i64::from_le_bytes(stored.try_into().ok()?)),
+        type_oid::TIMESTAMPTZ => {
+            datetime::timestamptz_out(i64::from_le_bytes(stored.try_into().ok()?), 0)
+        }
+        type_oid::TIMETZ if stored.len() == datetime::TIMETZ_BYTES => {
+            let (micros, west_secs) = datetime::decode_timetz(stored);
+            datetime::timetz_out(micros, west_secs)
+        }
+        type_oid::INTERVAL if stored.len() == datetime::INTERVAL_BYTES => {
+            datetime::interval_out(&datetime::decode_interval(stored), MajorVersion::NEWEST)
+        }
         _ => return None,
     })
 }
@@ -127,6 +142,12 @@ mod tests {
             (type_oid::TEXT, &[7, b'a', b'b'], "ab"),
             (type_oid::BYTEA, &[7, 1, 0xab], "\\x01ab"),
             (type_oid::NUMERIC, &[9, 0x80, 0x80, 1, 0], "1.0"),
+            (type_oid::DATE, &[1, 0, 0, 0], "2000-01-02"),
+            (type_oid::TIME, &[0; 8], "00:00:00"),
+            (type_oid::TIMESTAMP, &[0; 8], "2000-01-01 00:00:00"),
+            (type_oid::TIMESTAMPTZ, &[0; 8], "2000-01-01 00:00:00+00"),
+            (type_oid::TIMETZ, &[0; 12], "00:00:00+00"),
+            (type_oid::INTERVAL, &[0; 16], "00:00:00"),
             (
                 type_oid::UUID,
                 b"0123456789abcdef",
@@ -142,6 +163,14 @@ mod tests {
     fn bytes_that_are_no_value_do_not_panic() {
         for type_oid in 0..4000 {
             for bytes in [&[][..], &[1], &[2], &[0, 0], &[0; 5], &[0xff; 9]] {
+                let _ = output(type_oid, Some(bytes));
+            }
+            for byte in [0x7f, 0x80, 0xff] {
+                for len in [4, 8, 12, 16, 64] {
+                    let _ = output(type_oid, Some(&vec![byte; len]));
+                }
+            }
+            for bytes in [&[0u8; 4][..], &[0; 8], &[0; 12], &[0; 16]] {
                 let _ = output(type_oid, Some(bytes));
             }
         }
