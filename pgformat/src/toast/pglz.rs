@@ -55,17 +55,27 @@ const MAX_LISTS: usize = 8192;
 /// The server counts lengths in an int.
 const MAX_INPUT_BYTES: usize = i32::MAX as usize;
 
+/// What is known of a position.
+#[derive(Clone, Copy, Debug, Default)]
+struct Remembered {
+    /// The four bytes there.
+    key: u32,
+    /// How far before it lies the last position with the same hash of its key; at most
+    /// `OUT_OF_REACH`.
+    to_older: u16,
+    /// How long its list was before it, modulo 65536; only differences count.
+    rank: u16,
+}
+
 /// The compressor's memory, for one value after another.
 #[derive(Debug)]
 pub struct Pglz {
     /// The newest position of four bytes with a hash.
     newest: Box<[u32; KEY_HASHES]>,
-    /// Of each position of the ring: the one before it with the same hash.
-    older: Box<[u32; RING]>,
-    /// How long each of the server's lists is, modulo 65536; only differences count.
+    /// The last positions.
+    ring: Box<[Remembered; RING]>,
+    /// How long each of the server's lists is, modulo 65536.
     list_lens: Box<[u16; MAX_LISTS]>,
-    /// Of each position of the ring: how long its list was before it.
-    ranks: Box<[u16; RING]>,
     /// The position that the next value begins at; at least `RING` past the last value's end.
     base: u32,
 }
@@ -83,26 +93,18 @@ fn boxed<T: Copy + Default + std::fmt::Debug, const N: usize>() -> Box<[T; N]> {
         .expect("a vector of the array's length")
 }
 
-/// The length of the common start of `source[at..]` and `source[back..]`, at most `max`, with
-/// `back` < `at` and `at + max` within the source.
+/// The length of the common start of `a` and `b`, of which `a` is not shorter.
 #[inline]
-fn common_bytes(source: &[u8], back: usize, at: usize, max: usize) -> usize {
-    let (a, b) = (&source[back..back + max], &source[at..at + max]);
-    let (a_words, b_words) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+fn common_bytes(a: &[u8], b: &[u8]) -> usize {
+    let (a_words, b_words) = (a[..b.len()].as_chunks::<8>(), b.as_chunks::<8>());
     for (i, (x, y)) in a_words.0.iter().zip(b_words.0).enumerate() {
         let differ = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         if differ != 0 {
             return i * 8 + differ.trailing_zeros() as usize / 8;
         }
     }
-    let whole = a_words.0.len() * 8;
-    whole
-        + a_words
-            .1
-            .iter()
-            .zip(b_words.1)
-            .take_while(|(x, y)| x == y)
-            .count()
+    let rest = a_words.1.iter().zip(b_words.1);
+    b_words.0.len() * 8 + rest.take_while(|(x, y)| x == y).count()
 }
 
 /// Four bytes, hashed our way.
@@ -117,15 +119,6 @@ fn key_hash(key: u32) -> usize {
 fn list_hash(key: u32) -> i32 {
     let [a, b, c, d] = key.to_le_bytes().map(|byte| byte as c_char as i32);
     a << 6 ^ b << 4 ^ c << 2 ^ d
-}
-
-/// The four bytes at `at`, of which `at + 4` is within the source.
-#[inline]
-fn key_at(source: &[u8], at: usize) -> u32 {
-    match source[at..].first_chunk() {
-        Some(bytes) => u32::from_le_bytes(*bytes),
-        None => unreachable!("keys are read within the source"),
-    }
 }
 
 /// What is looked for at the third byte from the end. There the server takes the first byte
@@ -143,9 +136,8 @@ impl Pglz {
     pub fn new() -> Pglz {
         Pglz {
             newest: boxed(),
-            older: boxed(),
+            ring: boxed(),
             list_lens: boxed(),
-            ranks: boxed(),
             base: RING as u32,
         }
     }
@@ -162,87 +154,83 @@ impl Pglz {
         base
     }
 
-    /// Remembers a position, and the four bytes there.
+    /// Remembers a position and the key there. Gives the distance to the last position of the
+    /// same hash, at most `OUT_OF_REACH`, and the rank of this one.
     #[inline]
-    fn remember(&mut self, position: u32, key: u32, mask: usize) {
-        let slot = position as usize % RING;
+    fn remember(&mut self, position: u32, key: u32, mask: usize) -> (u32, u16) {
         // The second bound changes nothing and tells the compiler of the first.
         let list = list_hash(key) as usize & mask & (MAX_LISTS - 1);
-        self.ranks[slot] = self.list_lens[list];
-        self.list_lens[list] = self.list_lens[list].wrapping_add(1);
-        let hash = key_hash(key);
-        self.older[slot] = self.newest[hash];
-        self.newest[hash] = position;
+        let rank = self.list_lens[list];
+        self.list_lens[list] = rank.wrapping_add(1);
+        let newest = &mut self.newest[key_hash(key)];
+        let distance = (position - *newest).min(OUT_OF_REACH);
+        *newest = position;
+        self.ring[position as usize % RING] = Remembered {
+            key,
+            to_older: distance as u16,
+            rank,
+        };
+        (distance, rank)
     }
 
-    /// The match that the server finds for the bytes at `at`, which begin with `key`: length
-    /// and distance; length 0 when there is none.
-    #[inline]
+    /// The match that the server finds for the bytes at `at`, which are at `position` and
+    /// begin with `key`: length and distance; length 0 when there is none. They have just been
+    /// remembered with `rank`, `distance` after the last position of the same hash.
     fn find(
         &self,
         source: &[u8],
         at: usize,
         position: u32,
         key: u32,
-        mask: usize,
+        (mut distance, rank): (u32, u16),
     ) -> (usize, usize) {
-        let mut candidate = self.newest[key_hash(key)];
-        if position - candidate >= OUT_OF_REACH {
-            return (0, 0);
-        }
-        let longest = MAX_MATCH_BYTES.min(source.len() - at);
-        let list_len = self.list_lens[list_hash(key) as usize & mask & (MAX_LISTS - 1)];
+        let ahead = &source[at..];
+        let longest = MAX_MATCH_BYTES.min(ahead.len());
+        let ahead = &ahead[..longest];
         let (mut best, mut best_distance) = (0, 0);
-        loop {
-            let distance = position - candidate;
-            if distance >= OUT_OF_REACH {
-                break;
-            }
-            let back = at - distance as usize;
-            let slot = candidate as usize % RING;
-            // A longer match must agree where the best one ended.
-            if source[back + best] == source[at + best] && key_at(source, back) == key {
-                let newer = list_len.wrapping_sub(self.ranks[slot]).wrapping_sub(1) as usize;
-                if newer > 0
-                    && best
-                        >= GOOD_MATCH_BYTES[(newer - 1).min(GOOD_MATCH_BYTES.len() - 1)] as usize
-                {
-                    break;
-                }
-                let len = common_bytes(source, back, at, longest);
-                if len > best {
-                    (best, best_distance) = (len, distance as usize);
-                    if best == longest {
+        while distance < OUT_OF_REACH {
+            let candidate = self.ring[(position - distance) as usize % RING];
+            if candidate.key == key {
+                let behind = &source[at - distance as usize..];
+                // A longer match must agree where the best one ended.
+                if behind[best] == ahead[best] {
+                    let newer = rank.wrapping_sub(candidate.rank).wrapping_sub(1) as usize;
+                    if newer > 0
+                        && best
+                            >= GOOD_MATCH_BYTES[(newer - 1).min(GOOD_MATCH_BYTES.len() - 1)]
+                                as usize
+                    {
                         break;
+                    }
+                    let len = common_bytes(behind, ahead);
+                    if len > best {
+                        (best, best_distance) = (len, distance as usize);
+                        if best == longest {
+                            break;
+                        }
                     }
                 }
             }
-            candidate = self.older[slot];
+            distance += candidate.to_older as u32;
         }
         (best, best_distance)
     }
 
     /// The same for the last three bytes or less, which have no key: a match of all three,
     /// the newest one.
-    fn find_at_end(&self, source: &[u8], at: usize, position: u32, mask: usize) -> (usize, usize) {
-        let Some(key) = source[at..]
-            .try_into()
-            .ok()
-            .and_then(|three| last_key(three, mask))
-        else {
+    fn find_at_end(&self, rest: &[u8], position: u32, mask: usize) -> (usize, usize) {
+        let Some(key) = rest.try_into().ok().and_then(|three| last_key(three, mask)) else {
             return (0, 0);
         };
-        let mut candidate = self.newest[key_hash(key)];
-        loop {
-            let distance = position - candidate;
-            if distance >= OUT_OF_REACH {
-                return (0, 0);
-            }
-            if key_at(source, at - distance as usize) == key {
+        let mut distance = position - self.newest[key_hash(key)];
+        while distance < OUT_OF_REACH {
+            let candidate = self.ring[(position - distance) as usize % RING];
+            if candidate.key == key {
                 return (3, distance as usize);
             }
-            candidate = self.older[candidate as usize % RING];
+            distance += candidate.to_older as u32;
         }
+        (0, 0)
     }
 
     /// Appends the compressed form of `source` to `out`. Returns false, and leaves `out` as it
@@ -304,13 +292,17 @@ impl Pglz {
                 bit = 1;
             }
             let position = base + at as u32;
-            let (matched, distance) = if at + 4 <= len {
-                let key = key_at(source, at);
-                let found = self.find(source, at, position, key, mask);
-                self.remember(position, key, mask);
-                found
-            } else {
-                self.find_at_end(source, at, position, mask)
+            let (matched, distance) = match source[at..].first_chunk() {
+                Some(bytes) => {
+                    let key = u32::from_le_bytes(*bytes);
+                    let last = self.remember(position, key, mask);
+                    if last.0 < OUT_OF_REACH {
+                        self.find(source, at, position, key, last)
+                    } else {
+                        (0, 0)
+                    }
+                }
+                None => self.find_at_end(&source[at..], position, mask),
             };
             if matched > 2 {
                 control |= bit;
@@ -325,8 +317,10 @@ impl Pglz {
                     end += 2;
                 }
                 // What begins in the last three bytes is never found.
-                for inner in 1..matched.min(len.saturating_sub(at + 3)) {
-                    self.remember(position + inner as u32, key_at(source, at + inner), mask);
+                let inner = &source[at + 1..(at + matched + 3).min(len)];
+                for (i, bytes) in inner.windows(4).enumerate() {
+                    let key = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                    self.remember(position + 1 + i as u32, key, mask);
                 }
                 at += matched;
                 found = true;
