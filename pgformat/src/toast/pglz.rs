@@ -8,14 +8,17 @@
 //! offset high 4 bits, 15         | offset low 8 bits | length - 18    18 to 273 bytes
 //! ```
 //!
-//! Which matches are found is part of the format here: the candidates are the earlier
-//! positions with the same hash of four bytes, newest first, and the search settles for less
-//! the longer it takes (128 bytes at first, a tenth less after each candidate).
+//! Which matches are found is part of the format here. The server keeps a list of earlier
+//! positions for each value of a weak hash of four bytes, walks it from the newest to the oldest
+//! within reach, takes the longest match (of equals the newest), and settles for less the
+//! longer it takes: for 128 bytes at first, a tenth less after each position, 9 in the end.
 //!
-//! The server keeps doubly linked lists and unlinks what grows too old. Here a position's link is the
-//! position before it with the same hash, in a ring of 4096; an old position is recognised by
-//! its distance, so nothing is ever unlinked, nor cleared between values: positions count on
-//! from one value to the next.
+//! The same is found here without the walk. With the first three bytes and the server's hash
+//! the fourth byte is given, so what can match lies among the earlier positions of the same
+//! four bytes, which a better hash finds; and how many positions the server would have passed
+//! on its list before one of them is the difference of their ranks on that list. A list's
+//! links are a ring of 4096 positions; a position too old is recognised by its distance, so
+//! nothing is ever unlinked, nor cleared between values: positions count on from one value to the next.
 //!
 //! PostgreSQL: `src/common/pg_lzcompress.c`.
 
@@ -27,27 +30,52 @@ pub const MIN_INPUT_BYTES: usize = 32;
 const MAX_RATE_PERCENT: usize = 75;
 /// Output bytes without a match after which the value counts as incompressible.
 const FIRST_SUCCESS_BY_BYTES: usize = 1024;
-/// The search ends at a match of this length.
-const GOOD_MATCH_BYTES: usize = 128;
-/// How much of it is given up after each candidate, in percent.
-const GOOD_MATCH_DROP_PERCENT: usize = 10;
+/// Of each number of positions passed: a match of this length ends the search before the next.
+/// The last one stands for all that follow.
+const GOOD_MATCH_BYTES: [u8; 40] = {
+    let mut good = [128u8; 40];
+    let mut i = 1;
+    while i < good.len() {
+        good[i] = good[i - 1] - (good[i - 1] as u32 * 10 / 100) as u8;
+        i += 1;
+    }
+    good
+};
 /// The longest match.
 const MAX_MATCH_BYTES: usize = 273;
 /// From this distance on a position is out of reach.
 const OUT_OF_REACH: u32 = 0x0fff;
 
+/// Positions that are remembered; more than are within reach.
 const RING: usize = 4096;
+/// Values of our hash, and most values of the server's.
+const KEY_HASH_BITS: u32 = 12;
+const KEY_HASHES: usize = 1 << KEY_HASH_BITS;
 const MAX_LISTS: usize = 8192;
 /// The server counts lengths in an int.
 const MAX_INPUT_BYTES: usize = i32::MAX as usize;
 
+/// What is known of a position.
+#[derive(Clone, Copy, Debug, Default)]
+struct Remembered {
+    /// The four bytes there.
+    key: u32,
+    /// How far before it lies the last position with the same hash of its key; at most
+    /// `OUT_OF_REACH`.
+    to_older: u16,
+    /// How long its list was before it, modulo 65536; only differences count.
+    rank: u16,
+}
+
 /// The compressor's memory, for one value after another.
 #[derive(Debug)]
 pub struct Pglz {
-    /// The newest position with a hash.
-    newest: Box<[u32; MAX_LISTS]>,
-    /// Of each of the last 4096 positions: the one before it with the same hash.
-    older: Box<[u32; RING]>,
+    /// The newest position of four bytes with a hash.
+    newest: Box<[u32; KEY_HASHES]>,
+    /// The last positions.
+    ring: Box<[Remembered; RING]>,
+    /// How long each of the server's lists is, modulo 65536.
+    list_lens: Box<[u16; MAX_LISTS]>,
     /// The position that the next value begins at; at least `RING` past the last value's end.
     base: u32,
 }
@@ -59,45 +87,48 @@ impl Default for Pglz {
 }
 
 /// Zeros on the heap, without a way over the stack.
-fn boxed<const N: usize>() -> Box<[u32; N]> {
-    vec![0; N]
+fn boxed<T: Copy + Default + std::fmt::Debug, const N: usize>() -> Box<[T; N]> {
+    vec![T::default(); N]
         .try_into()
         .expect("a vector of the array's length")
 }
 
-/// The length of the common start of `source[at..]` and `source[back..]`, at most `max`, with
-/// `back` < `at` and `at + max` within the source.
+/// The length of the common start of `a` and `b`, of which `a` is not shorter.
 #[inline]
-fn common_bytes(source: &[u8], back: usize, at: usize, max: usize) -> usize {
-    let (a, b) = (&source[back..back + max], &source[at..at + max]);
-    let (a_words, b_words) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+fn common_bytes(a: &[u8], b: &[u8]) -> usize {
+    let (a_words, b_words) = (a[..b.len()].as_chunks::<8>(), b.as_chunks::<8>());
     for (i, (x, y)) in a_words.0.iter().zip(b_words.0).enumerate() {
         let differ = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
         if differ != 0 {
             return i * 8 + differ.trailing_zeros() as usize / 8;
         }
     }
-    let whole = a_words.0.len() * 8;
-    whole
-        + a_words
-            .1
-            .iter()
-            .zip(b_words.1)
-            .take_while(|(x, y)| x == y)
-            .count()
+    let rest = a_words.1.iter().zip(b_words.1);
+    b_words.0.len() * 8 + rest.take_while(|(x, y)| x == y).count()
 }
 
-/// The hash of the four bytes at `at`; near the end, of the first alone. Bytes are the
-/// platform's `char`, signed or not, as in the server.
+/// Four bytes, hashed our way.
 #[inline]
-fn hash(source: &[u8], at: usize, mask: usize) -> usize {
-    let wide = |byte: u8| byte as c_char as i32;
-    let hash = match source[at..].first_chunk::<4>() {
-        Some(&[a, b, c, d]) => wide(a) << 6 ^ wide(b) << 4 ^ wide(c) << 2 ^ wide(d),
-        None => wide(source[at]),
-    };
-    // The second mask changes nothing and tells the compiler the bound.
-    hash as usize & mask & (MAX_LISTS - 1)
+fn key_hash(key: u32) -> usize {
+    (key.wrapping_mul(0x9e37_79b1) >> (32 - KEY_HASH_BITS)) as usize
+}
+
+/// Four bytes, hashed the server's way before its mask: bytes are the platform's `char`,
+/// signed or not.
+#[inline]
+fn list_hash(key: u32) -> i32 {
+    let [a, b, c, d] = key.to_le_bytes().map(|byte| byte as c_char as i32);
+    a << 6 ^ b << 4 ^ c << 2 ^ d
+}
+
+/// What is looked for at the third byte from the end. There the server takes the first byte
+/// for the hash; what it finds has the fourth byte that makes its hash the same, if any does.
+fn last_key(three: [u8; 3], mask: usize) -> Option<u32> {
+    let [a, b, c] = three;
+    let wanted = a as c_char as i32;
+    let fourth = (list_hash(u32::from_le_bytes([a, b, c, 0])) ^ wanted) as u8;
+    let key = u32::from_le_bytes([a, b, c, fourth]);
+    ((list_hash(key) ^ wanted) as usize & mask == 0).then_some(key)
 }
 
 impl Pglz {
@@ -105,7 +136,8 @@ impl Pglz {
     pub fn new() -> Pglz {
         Pglz {
             newest: boxed(),
-            older: boxed(),
+            ring: boxed(),
+            list_lens: boxed(),
             base: RING as u32,
         }
     }
@@ -122,43 +154,83 @@ impl Pglz {
         base
     }
 
-    /// Remembers a position with its hash.
+    /// Remembers a position and the key there. Gives the distance to the last position of the
+    /// same hash, at most `OUT_OF_REACH`, and the rank of this one.
     #[inline]
-    fn remember(&mut self, position: u32, hash: usize) {
-        self.older[position as usize % RING] = self.newest[hash];
-        self.newest[hash] = position;
+    fn remember(&mut self, position: u32, key: u32, mask: usize) -> (u32, u16) {
+        // The second bound changes nothing and tells the compiler of the first.
+        let list = list_hash(key) as usize & mask & (MAX_LISTS - 1);
+        let rank = self.list_lens[list];
+        self.list_lens[list] = rank.wrapping_add(1);
+        let newest = &mut self.newest[key_hash(key)];
+        let distance = (position - *newest).min(OUT_OF_REACH);
+        *newest = position;
+        self.ring[position as usize % RING] = Remembered {
+            key,
+            to_older: distance as u16,
+            rank,
+        };
+        (distance, rank)
     }
 
-    /// The best match for the bytes at `at`: length and distance; length 0 when there is none.
-    #[inline]
-    fn find(&self, source: &[u8], at: usize, position: u32, hash: usize) -> (usize, usize) {
-        let longest = MAX_MATCH_BYTES.min(source.len() - at);
-        let mut good = GOOD_MATCH_BYTES;
+    /// The match that the server finds for the bytes at `at`, which are at `position` and
+    /// begin with `key`: length and distance; length 0 when there is none. They have just been
+    /// remembered with `rank`, `distance` after the last position of the same hash.
+    fn find(
+        &self,
+        source: &[u8],
+        at: usize,
+        position: u32,
+        key: u32,
+        (mut distance, rank): (u32, u16),
+    ) -> (usize, usize) {
+        let ahead = &source[at..];
+        let longest = MAX_MATCH_BYTES.min(ahead.len());
+        let ahead = &ahead[..longest];
         let (mut best, mut best_distance) = (0, 0);
-        let mut candidate = self.newest[hash];
-        loop {
-            let distance = position - candidate;
-            if distance >= OUT_OF_REACH {
-                break;
-            }
-            let back = at - distance as usize;
-            // A longer match must agree where the best one ended.
-            if source[back + best] == source[at + best] {
-                let len = common_bytes(source, back, at, longest);
-                if len > best {
-                    (best, best_distance) = (len, distance as usize);
-                    if best == longest {
+        while distance < OUT_OF_REACH {
+            let candidate = self.ring[(position - distance) as usize % RING];
+            if candidate.key == key {
+                let behind = &source[at - distance as usize..];
+                // A longer match must agree where the best one ended.
+                if behind[best] == ahead[best] {
+                    let newer = rank.wrapping_sub(candidate.rank).wrapping_sub(1) as usize;
+                    if newer > 0
+                        && best
+                            >= GOOD_MATCH_BYTES[(newer - 1).min(GOOD_MATCH_BYTES.len() - 1)]
+                                as usize
+                    {
                         break;
+                    }
+                    let len = common_bytes(behind, ahead);
+                    if len > best {
+                        (best, best_distance) = (len, distance as usize);
+                        if best == longest {
+                            break;
+                        }
                     }
                 }
             }
-            if best >= good {
-                break;
-            }
-            good -= good * GOOD_MATCH_DROP_PERCENT / 100;
-            candidate = self.older[candidate as usize % RING];
+            distance += candidate.to_older as u32;
         }
         (best, best_distance)
+    }
+
+    /// The same for the last three bytes or less, which have no key: a match of all three,
+    /// the newest one.
+    fn find_at_end(&self, rest: &[u8], position: u32, mask: usize) -> (usize, usize) {
+        let Some(key) = rest.try_into().ok().and_then(|three| last_key(three, mask)) else {
+            return (0, 0);
+        };
+        let mut distance = position - self.newest[key_hash(key)];
+        while distance < OUT_OF_REACH {
+            let candidate = self.ring[(position - distance) as usize % RING];
+            if candidate.key == key {
+                return (3, distance as usize);
+            }
+            distance += candidate.to_older as u32;
+        }
+        (0, 0)
     }
 
     /// Appends the compressed form of `source` to `out`. Returns false, and leaves `out` as it
@@ -220,9 +292,18 @@ impl Pglz {
                 bit = 1;
             }
             let position = base + at as u32;
-            let hash_here = hash(source, at, mask);
-            let (matched, distance) = self.find(source, at, position, hash_here);
-            self.remember(position, hash_here);
+            let (matched, distance) = match source[at..].first_chunk() {
+                Some(bytes) => {
+                    let key = u32::from_le_bytes(*bytes);
+                    let last = self.remember(position, key, mask);
+                    if last.0 < OUT_OF_REACH {
+                        self.find(source, at, position, key, last)
+                    } else {
+                        (0, 0)
+                    }
+                }
+                None => self.find_at_end(&source[at..], position, mask),
+            };
             if matched > 2 {
                 control |= bit;
                 let high = (distance >> 4 & 0xf0) as u8;
@@ -235,8 +316,11 @@ impl Pglz {
                     out[end] = high | (matched - 3) as u8;
                     end += 2;
                 }
-                for inner in 1..matched {
-                    self.remember(position + inner as u32, hash(source, at + inner, mask));
+                // What begins in the last three bytes is never found.
+                let inner = &source[at + 1..(at + matched + 3).min(len)];
+                for (i, bytes) in inner.windows(4).enumerate() {
+                    let key = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                    self.remember(position + 1 + i as u32, key, mask);
                 }
                 at += matched;
                 found = true;
