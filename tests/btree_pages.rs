@@ -157,7 +157,7 @@ fn prove(server: &Server, case: &Case) {
     for (n, index) in case.indexes.iter().enumerate() {
         let name = format!("t{n}");
         let theirs = server.pages("postgres", &name, Fork::Main);
-        let table = Table::new(index_of(server, &name), server.version());
+        let table = Table::new(&index_of(server, &name), server.version());
         let ours = build(&table, &heap).unwrap_or_else(|e| panic!("{index}: {e:?}"));
         assert_same_pages(
             &format!("index {index} on {}", server.version()),
@@ -199,7 +199,7 @@ fn an_empty_index_is_the_same_after_create_and_after_truncate() {
         for (table, index) in [("e", "e0"), ("e", "e1"), ("f", "f0")] {
             let heap = Heap::read(server, table);
             let theirs = server.pages("postgres", index, Fork::Main);
-            let table = Table::new(index_of(server, index), server.version());
+            let table = Table::new(&index_of(server, index), server.version());
             let ours = build(&table, &heap).expect("no row, no error");
             assert_eq!(ours.len(), 1);
             assert_same_pages(index, ours, theirs);
@@ -224,7 +224,7 @@ fn text_under_a_locale_of_libc_is_ordered_by_its_strcoll() {
         let heap = Heap::read(server, "t");
         for name in ["t0", "t1", "t2", "t3"] {
             let theirs = server.pages("postgres", name, Fork::Main);
-            let table = Table::new(index_of(server, name), server.version());
+            let table = Table::new(&index_of(server, name), server.version());
             let ours = build(&table, &heap).expect("no index is unique");
             assert_same_pages(name, ours, theirs);
         }
@@ -246,7 +246,7 @@ fn a_tree_of_three_levels_equals_the_servers() {
             let theirs = server.pages("postgres", name, Fork::Main);
             let level = u32::from_le_bytes(theirs[0][36..40].try_into().expect("four bytes"));
             assert!(level >= 2, "{name} has {level} levels above the leaves");
-            let table = Table::new(index_of(server, name), server.version());
+            let table = Table::new(&index_of(server, name), server.version());
             let ours = build(&table, &heap).expect("no key twice");
             assert_same_pages(name, ours, theirs);
         }
@@ -302,7 +302,7 @@ fn pages_do_not_depend_on_threads_or_memory() {
     let heap = Heap::read(&server, "t");
     for name in ["t0", "t1", "t2", "t3"] {
         let theirs = server.pages("postgres", name, Fork::Main);
-        let table = Table::new(index_of(&server, name), server.version());
+        let table = Table::new(&index_of(&server, name), server.version());
         for threads in [1, 2, 7] {
             for budget_bytes in [64 << 10, 1 << 20, 1 << 30] {
                 let ours = build_with(&table, &heap, threads, budget_bytes).expect("not unique");
@@ -322,7 +322,7 @@ fn a_key_that_stands_twice_in_a_unique_index_is_told_with_both_tids() {
          CREATE UNIQUE INDEX t0 ON t (i); CREATE UNIQUE INDEX t1 ON t (s, i);
          CREATE UNIQUE INDEX t2 ON t (i) NULLS NOT DISTINCT",
     );
-    let tables = ["t0", "t1", "t2"].map(|name| Table::new(index_of(&server, name), 18));
+    let tables = ["t0", "t1", "t2"].map(|name| Table::new(&index_of(&server, name), 18));
     server.execute(
         "postgres",
         "DROP INDEX t0, t1, t2; INSERT INTO t VALUES (NULL, 'k9')",
@@ -364,7 +364,7 @@ fn a_row_too_large_for_an_index_is_refused_in_the_servers_words() {
         "CREATE TABLE t (s text); ALTER TABLE t ALTER s SET STORAGE EXTERNAL;
          CREATE INDEX t0 ON t (s)",
     );
-    let table = Table::new(index_of(&server, "t0"), 17);
+    let table = Table::new(&index_of(&server, "t0"), 17);
     server.execute(
         "postgres",
         "DROP INDEX t0; INSERT INTO t VALUES (repeat('x', 2690)), (repeat('x', 2693)), (repeat('x', 9000))",

@@ -243,7 +243,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// The index, which must be native on this version.
-    pub(crate) fn new(index: Index, version: u32) -> Table {
+    pub(crate) fn new(index: &Index, version: u32) -> Table {
         let database_collation = Collation {
             oid: 100,
             name: "default".to_owned(),
