@@ -69,10 +69,16 @@ impl<S: Source> Merge<S> {
         }
     }
 
+    /// The leaves stand behind the inner nodes; the parent of node n is n / 2.
+    #[inline]
+    fn leaf(&self, source: usize) -> usize {
+        self.sources.len() + source
+    }
+
     /// Lets a source climb from its leaf to the first node nobody has reached yet.
     fn enter(&mut self, source: usize) {
         let mut winner = source;
-        let mut node = (source + self.sources.len()) / 2;
+        let mut node = self.leaf(source) / 2;
         while node > 0 {
             if self.losers[node] == usize::MAX {
                 self.losers[node] = winner;
@@ -90,7 +96,7 @@ impl<S: Source> Merge<S> {
     #[inline]
     fn replay(&mut self, source: usize) {
         let mut winner = source;
-        let mut node = (source + self.sources.len()) / 2;
+        let mut node = self.leaf(source) / 2;
         while node > 0 {
             if self.wins(self.losers[node], winner) {
                 std::mem::swap(&mut self.losers[node], &mut winner);

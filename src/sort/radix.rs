@@ -210,7 +210,7 @@ fn sort_slice<const W: usize>(
     let passes: Vec<(usize, u32)> = (0..W)
         .rev()
         .flat_map(|word| (0..64).step_by(8).map(move |shift| (word, shift)))
-        .filter(|(word, shift)| survey.varying[*word] >> shift & 0xff != 0)
+        .filter(|(word, shift)| (survey.varying[*word] >> shift) & 0xff != 0)
         .collect();
     // A pass costs about as much as two rounds of comparisons.
     if passes.len() as u32 * 2 > slice.len().ilog2() + 2 {
@@ -234,7 +234,7 @@ fn sort_slice<const W: usize>(
 }
 
 fn pass<const W: usize>(from: &[Entry<W>], to: &mut [Entry<W>], word: usize, shift: u32) {
-    let digit = |e: &Entry<W>| (e[word] >> shift & 0xff) as usize;
+    let digit = |e: &Entry<W>| ((e[word] >> shift) & 0xff) as usize;
     let mut next = [0u32; 256];
     for entry in from {
         next[digit(entry)] += 1;
@@ -264,7 +264,7 @@ mod tests {
             .enumerate()
             .map(|(tid, key)| {
                 let key = (*key as u128) << if spread { 60 } else { 48 };
-                let number = key | tid as u128 + 1;
+                let number = key | (tid as u128 + 1);
                 [(number >> 64) as u64, number as u64]
             })
             .collect();
@@ -281,7 +281,9 @@ mod tests {
         ) {
             let mut chunks = chunks(&keys, chunk, spread);
             if shuffle {
-                chunks.iter_mut().for_each(|c| c.reverse());
+                for chunk in &mut chunks {
+                    chunk.reverse();
+                }
                 chunks.reverse();
             }
             let mut naive = chunks.concat();
@@ -293,7 +295,9 @@ mod tests {
 
     #[test]
     fn a_hundred_thousand_entries_are_sorted_in_buckets() {
-        let keys: Vec<u16> = (0..100_000u32).map(|i| (i * 40_503 >> 7) as u16).collect();
+        let keys: Vec<u16> = (0..100_000u32)
+            .map(|i| ((i * 40_503) >> 7) as u16)
+            .collect();
         let chunks = chunks(&keys, 7001, true);
         let mut naive = chunks.concat();
         naive.sort_unstable();

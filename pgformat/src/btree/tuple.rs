@@ -98,7 +98,7 @@ pub fn form<'v>(
             }
             AttrLen::Varlena => {
                 info |= HAS_VARWIDTH;
-                push_varlena(attribute, stored, out);
+                push_varlena(*attribute, stored, out);
             }
         }
     }
@@ -112,7 +112,7 @@ pub fn form<'v>(
     size
 }
 
-fn push_varlena(attribute: &AttributeLayout, stored: &[u8], out: &mut Vec<u8>) {
+fn push_varlena(attribute: AttributeLayout, stored: &[u8], out: &mut Vec<u8>) {
     match varlena::form(stored) {
         varlena::Form::Short => out.extend_from_slice(stored),
         varlena::Form::Full

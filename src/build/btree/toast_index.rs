@@ -10,6 +10,7 @@ use pgformat::btree::tuple;
 use pgformat::datum::order::{FixedOrder, Order};
 use pgformat::ids::{Oid, Tid};
 use pgformat::layout::{AttrLen, AttributeLayout, Compression, Storage};
+use pgformat::version::MajorVersion;
 
 /// btree's default fillfactor; TOAST indexes have no options.
 const FILLFACTOR: u8 = 90;
@@ -36,9 +37,10 @@ fn toast_order() -> TupleOrder {
 
 /// Builds the index of a TOAST table out of its chunks in order.
 ///
-/// The index is unique, so there are no posting lists; btm_allequalimage is set all the same.
+/// The index is unique, so there are no posting lists; since 15 btm_allequalimage is set all
+/// the same (14 never sets it for indexes of the system).
 ///
-/// PostgreSQL: `src/backend/catalog/toasting.c`.
+/// PostgreSQL: `src/backend/catalog/toasting.c`; `nbtutils.c`, `_bt_allequalimage`.
 #[derive(Debug)]
 pub struct ToastIndexBuilder<S> {
     tree: TreeBuilder<S>,
@@ -49,12 +51,13 @@ pub struct ToastIndexBuilder<S> {
 }
 
 impl<S: PageSink> ToastIndexBuilder<S> {
-    /// A builder whose pages go to `sink`.
-    pub fn new(sink: S) -> ToastIndexBuilder<S> {
+    /// A builder for this version, whose pages go to `sink`.
+    pub fn new(version: MajorVersion, sink: S) -> ToastIndexBuilder<S> {
+        let allequalimage = version.at_least(15);
         let mut tuple = [0; 16];
         tuple[6] = 16;
         ToastIndexBuilder {
-            tree: TreeBuilder::new(toast_order(), FILLFACTOR, true, sink),
+            tree: TreeBuilder::new(toast_order(), FILLFACTOR, allequalimage, sink),
             tuple,
             last: None,
             tuples: 0,
