@@ -321,6 +321,11 @@ fn random_case(random: &mut Random, version: u32) -> Case {
             },
         )
         .unwrap_or_default();
+    // A header that must match and has a column named as the default marker makes the server
+    // give the first row its default: an accident that we do not repeat.
+    if case.options.header == Header::Match {
+        case.options.default = case.options.default.filter(|default| default != "b");
+    }
     if case.columns == 0 {
         case.force_null.clear();
         case.force_not_null.clear();
@@ -334,6 +339,10 @@ fn random_case(random: &mut Random, version: u32) -> Case {
         let names = NAMES[..case.columns].join(delimiter.unwrap_or(default));
         case.input.extend_from_slice(names.as_bytes());
         case.input.extend_from_slice(line_end);
+    }
+    if random.below(3) > 0 {
+        lines_of_fields(random, &mut case, line_end);
+        return case;
     }
     for _ in 0..random.below(24) {
         let piece = random.pick(&PIECES);
@@ -351,12 +360,61 @@ fn random_case(random: &mut Random, version: u32) -> Case {
     case
 }
 
+/// Appends lines most of which have as many fields as there are columns.
+fn lines_of_fields(random: &mut Random, case: &mut Case, line_end: &[u8]) {
+    let options = &case.options;
+    let default = if options.csv { "," } else { "\t" };
+    let delimiter = options.delimiter.as_deref().unwrap_or(default).as_bytes();
+    let quote = options.quote.as_deref().unwrap_or("\"").as_bytes();
+    let escape = options.escape.as_deref().map_or(quote, str::as_bytes);
+    let null = options.null.as_deref().unwrap_or("\\N").as_bytes();
+    for _ in 0..random.below(6) {
+        let count = match random.below(20) {
+            0 => case.columns + 1,
+            1 => case.columns.saturating_sub(1),
+            _ => case.columns,
+        };
+        for i in 0..count {
+            if i > 0 {
+                case.input.extend_from_slice(delimiter);
+            }
+            let is_quoted = options.csv && random.below(3) == 0;
+            if is_quoted {
+                case.input.extend_from_slice(quote);
+            }
+            for _ in 0..random.below(4) {
+                let inner: [&[u8]; 6] = match (is_quoted, options.csv) {
+                    (true, _) => [b"\n", b"\r", delimiter, b"\xc3\xa9", b"\\", b"x y"],
+                    (false, true) => [b"x", b"\\D", b"\\", b"\xc3\xa9", b".", b" "],
+                    (false, false) => [b"\\n", b"\\\n", b"\\x4a", b"\\61", b"\\\\", b"\\D"],
+                };
+                case.input.extend_from_slice(random.pick(&inner));
+                if is_quoted && random.below(4) == 0 {
+                    case.input.extend_from_slice(escape);
+                    case.input.extend_from_slice(random.pick(&[quote, escape]));
+                }
+                if random.below(8) == 0 {
+                    case.input.extend_from_slice(null);
+                }
+            }
+            if is_quoted {
+                case.input.extend_from_slice(quote);
+            }
+        }
+        case.input.extend_from_slice(line_end);
+        if random.below(30) == 0 {
+            case.input.extend_from_slice(b"\\.");
+            case.input.extend_from_slice(line_end);
+        }
+    }
+}
+
 #[test]
 fn random_inputs_are_read_as_the_server_reads_them() {
     let cases: usize = std::env::var("RECORD_INPUT_CASES")
         .ok()
         .and_then(|n| n.parse().ok())
-        .unwrap_or(1500);
+        .unwrap_or(300);
     each_version(&[], |server| {
         let mut client = server.connect("postgres");
         let mut random = Random(0x9e37_79b9_7f4a_7c15 + u64::from(server.version()));
@@ -366,7 +424,7 @@ fn random_inputs_are_read_as_the_server_reads_them() {
             let outcome = assert_same(server, &mut client, &case);
             loaded += usize::from(matches!(outcome, Outcome::Rows(rows) if !rows.is_empty()));
         }
-        assert!(loaded > cases / 10, "only {loaded} inputs had rows");
+        assert!(loaded > cases / 4, "only {loaded} inputs had rows");
     });
 }
 

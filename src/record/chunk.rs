@@ -356,15 +356,16 @@ impl<'a> Chunks<'a> {
             chunk.scan(scanner, scanned);
         };
         chunk.has_quoted_line_ends = scanner.saw_quoted_line_end();
-        let context_bytes = context_bytes(self.format, self.eol);
+        let context_bytes = context_bytes(self.format, self.eol, chunk.starts_input());
         chunk.check_encoding(self.format.encoding, scanner, context_bytes);
         Ok(())
     }
 }
 
-/// After a CR in CSV the server looks at the next character before it takes the line.
-pub(super) fn context_bytes(format: &Format, eol: Option<Eol>) -> usize {
-    if eol == Some(Eol::Cr) && format.kind == Kind::Csv {
+/// Bytes of a character that the server looks at before it takes a line: after a CR, in CSV
+/// always, in text in the input's first line.
+pub(super) fn context_bytes(format: &Format, eol: Option<Eol>, starts_input: bool) -> usize {
+    if eol == Some(Eol::Cr) && (format.kind == Kind::Csv || starts_input) {
         4
     } else {
         0

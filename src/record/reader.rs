@@ -74,8 +74,8 @@ impl<'r> Record<'r> {
         self.fields.is_empty()
     }
 
-    /// A field's bytes; `None` is NULL. Of a default marker, see [`Record::is_default`], the
-    /// marker.
+    /// A field's bytes; `None` is NULL. Says nothing of a field that is the default marker: ask
+    /// [`Record::is_default`] before.
     #[inline]
     pub fn field(&self, i: usize) -> Option<&'r [u8]> {
         let field = self.fields[i];

@@ -70,7 +70,7 @@ impl<'a> StreamChunks<'a> {
             if let Some(line_end) = chunk.last_line_end() {
                 // Behind a CR the next character is to be seen as well.
                 let seen = chunk.len - (line_end + 1);
-                if seen >= context_bytes(self.format, self.eol) {
+                if seen >= context_bytes(self.format, self.eol, chunk.starts_input()) {
                     break line_end + 1;
                 }
             }
@@ -83,7 +83,7 @@ impl<'a> StreamChunks<'a> {
         self.carried.clear();
         self.carried.extend_from_slice(&chunk.data()[chunk.end..]);
         chunk.has_quoted_line_ends = scanner.saw_quoted_line_end();
-        let context_bytes = context_bytes(self.format, self.eol);
+        let context_bytes = context_bytes(self.format, self.eol, chunk.starts_input());
         chunk.check_encoding(self.format.encoding, &scanner, context_bytes);
         if self.done && chunk.defect.is_none() {
             chunk.defect = self.stream.take_defect();
