@@ -153,34 +153,45 @@ impl Chunk {
 
     /// The last byte of the first line end at or behind `from`.
     pub(super) fn line_end_from(&self, from: usize) -> Option<usize> {
-        let k = self.positions.partition_point(|&at| (at as usize) < from);
-        let data = self.data();
-        self.positions[k..]
-            .iter()
-            .map(|&at| at as usize)
-            .find(|&at| ends_line(data, at, self.eol))
+        let first = self.positions.partition_point(|&at| (at as usize) < from);
+        (first..self.positions.len()).find_map(|k| self.line_end(k))
     }
 
     /// The last byte of the last line end.
     pub(super) fn last_line_end(&self) -> Option<usize> {
-        let data = self.data();
-        self.positions
-            .iter()
+        (0..self.positions.len())
             .rev()
-            .map(|&at| at as usize)
-            .find(|&at| ends_line(data, at, self.eol))
+            .find_map(|k| self.line_end(k))
+    }
+
+    /// The position of entry `k` where it is the last byte of a line end.
+    #[inline]
+    fn line_end(&self, k: usize) -> Option<usize> {
+        let data = self.data();
+        let at = self.positions[k] as usize;
+        let last = match self.eol? {
+            Eol::Lf | Eol::CrLf => b'\n',
+            Eol::Cr => b'\r',
+        };
+        if data[at] != last {
+            return None;
+        }
+        let mut k = k;
+        if self.eol == Some(Eol::CrLf) {
+            k = k.checked_sub(1)?;
+            if data[at - 1] != b'\r' || self.positions[k] as usize != at - 1 {
+                return None;
+            }
+        }
+        (!ends_marker(data, &self.positions, k)).then_some(at)
     }
 }
 
-/// The unquoted or unescaped byte at `at` is the last one of a line end.
-#[inline]
-fn ends_line(data: &[u8], at: usize, eol: Option<Eol>) -> bool {
-    match eol {
-        Some(Eol::Lf) => data[at] == b'\n',
-        Some(Eol::Cr) => data[at] == b'\r',
-        Some(Eol::CrLf) => data[at] == b'\n' && at > 0 && data[at - 1] == b'\r',
-        None => false,
-    }
+/// Entry `k`, a CR or LF, stands behind `\.` in text. No chunk begins behind such a line: it
+/// does not say how lines end, so the server may still not know.
+fn ends_marker(data: &[u8], positions: &[u32], k: usize) -> bool {
+    let at = positions[k] as usize;
+    k > 0 && positions[k - 1] as usize + 2 == at && data[at - 2] == b'\\' && data[at - 1] == b'.'
 }
 
 /// How a chunk stands to the one before it.
@@ -345,15 +356,16 @@ impl<'a> Chunks<'a> {
             chunk.scan(scanner, scanned);
         };
         chunk.has_quoted_line_ends = scanner.saw_quoted_line_end();
-        let context_bytes = context_bytes(self.format, self.eol);
+        let context_bytes = context_bytes(self.format, self.eol, chunk.starts_input());
         chunk.check_encoding(self.format.encoding, scanner, context_bytes);
         Ok(())
     }
 }
 
-/// After a CR in CSV the server looks at the next character before it takes the line.
-pub(super) fn context_bytes(format: &Format, eol: Option<Eol>) -> usize {
-    if eol == Some(Eol::Cr) && format.kind == Kind::Csv {
+/// Bytes of a character that the server looks at before it takes a line: after a CR, in CSV
+/// always, in text in the input's first line.
+pub(super) fn context_bytes(format: &Format, eol: Option<Eol>, starts_input: bool) -> usize {
+    if eol == Some(Eol::Cr) && (format.kind == Kind::Csv || starts_input) {
         4
     } else {
         0
@@ -374,51 +386,49 @@ pub(super) fn too_long(file: &str) -> Error {
 
 /// Reads from the start of the file to the first line end.
 fn learn_eol(source: &FileSource, format: &Format) -> Result<Option<Eol>> {
-    const BLOCK_BYTES: u64 = 64 << 10;
     let mut scanner = Scanner::new(format.dialect(), format.delimiter);
     let mut buffer = Buffer::default();
     let mut positions = Vec::new();
-    let mut block_bytes = BLOCK_BYTES;
-    let mut pos = 0;
-    while pos < source.len() {
-        let wanted = block_bytes.min(source.len() - pos) as usize;
-        buffer.reserve(wanted);
-        let block = &mut buffer.bytes_mut()[..wanted];
-        source.read_at(pos, block)?;
-        positions.clear();
-        scanner.scan(block, 0, &mut positions);
-        if let Some(at) = first_line_end(block, &positions) {
-            let next = match block.get(at + 1) {
-                Some(&next) => Some(next),
-                None if pos + wanted as u64 == source.len() => None,
-                None => {
-                    let mut next = [0];
-                    source.read_at(pos + wanted as u64, &mut next)?;
-                    Some(next[0])
-                }
-            };
-            return Ok(Some(eol_of(block[at], next)));
+    let mut have = 0;
+    while (have as u64) < source.len() {
+        if have > MAX_RECORD_BYTES {
+            return Err(too_long(source.name()));
         }
-        pos += wanted as u64;
-        block_bytes = (block_bytes * 2).min(16 << 20);
+        let more = (have.max(64 << 10) as u64).min(source.len() - have as u64) as usize;
+        buffer.reserve(have + more);
+        source.read_at(have as u64, &mut buffer.bytes_mut()[have..have + more])?;
+        let data = &buffer.bytes()[..have + more];
+        scanner.scan(data, have, &mut positions);
+        have += more;
+        let is_all = have as u64 == source.len();
+        if let Some(eol) = first_eol(data, &positions, format, is_all) {
+            return Ok(Some(eol));
+        }
     }
     Ok(None)
 }
 
-/// The first CR or LF among the positions.
-pub(super) fn first_line_end(data: &[u8], positions: &[u32]) -> Option<usize> {
-    positions
-        .iter()
-        .map(|&at| at as usize)
-        .find(|&at| data[at] == b'\n' || data[at] == b'\r')
-}
-
-/// The kind of a line end by its first byte and the one after it.
-pub(super) fn eol_of(first: u8, next: Option<u8>) -> Eol {
-    match (first, next) {
-        (b'\n', _) => Eol::Lf,
-        (_, Some(b'\n')) => Eol::CrLf,
-        _ => Eol::Cr,
+/// The kind of the first line end; `None` while it, or the byte behind a CR, is still to come.
+///
+/// In text a line end behind `\.` tells nothing: the server takes one byte for the marker's
+/// end and looks no further.
+pub(super) fn first_eol(
+    data: &[u8],
+    positions: &[u32],
+    format: &Format,
+    is_all: bool,
+) -> Option<Eol> {
+    let k = (0..positions.len()).find(|&k| {
+        let c = data[positions[k] as usize];
+        (c == b'\n' || c == b'\r')
+            && !(format.kind == Kind::Text && ends_marker(data, positions, k))
+    })?;
+    let at = positions[k] as usize;
+    match (data[at], data.get(at + 1)) {
+        (b'\n', _) => Some(Eol::Lf),
+        (_, Some(b'\n')) => Some(Eol::CrLf),
+        (_, Some(_)) => Some(Eol::Cr),
+        (_, None) => is_all.then_some(Eol::Cr),
     }
 }
 

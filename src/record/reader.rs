@@ -74,8 +74,8 @@ impl<'r> Record<'r> {
         self.fields.is_empty()
     }
 
-    /// A field's bytes; `None` is NULL. Of a default marker, see [`Record::is_default`], the
-    /// marker.
+    /// A field's bytes; `None` is NULL. Says nothing of a field that is the default marker: ask
+    /// [`Record::is_default`] before.
     #[inline]
     pub fn field(&self, i: usize) -> Option<&'r [u8]> {
         let field = self.fields[i];
@@ -123,10 +123,19 @@ struct Line {
     /// Where the next one begins.
     next: usize,
     next_entry: usize,
-    /// The input ended, or an end marker stood here.
-    last: bool,
-    /// It was the marker.
-    marker: bool,
+    /// What ended it.
+    by: LineEnd,
+}
+
+/// What ends a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LineEnd {
+    /// A line end: from here on their kind is known.
+    Eol,
+    /// The end of the input.
+    Input,
+    /// `\.`
+    Marker,
 }
 
 /// Reading a line failed at a position.
@@ -472,15 +481,15 @@ impl<'a> ChunkReader<'a> {
             self.done = true;
             return Ok(false);
         }
-        let line = self.take_line()?;
-        if line.last {
+        let by = self.take_line()?;
+        if by != LineEnd::Eol && self.start == self.end {
+            // No line was read after all.
+            self.line = self.first_line_of_record - 1;
+            self.end_of_data = by == LineEnd::Marker;
             self.done = true;
-            if self.start == self.end {
-                // No line was read after all.
-                self.line = self.first_line_of_record - 1;
-                return Ok(false);
-            }
+            return Ok(false);
         }
+        // Before 18 a marker behind data ends the line, and no more: the server goes on.
         let text = &self.data[self.start..self.end];
         let split = line::split(text, self.format, &mut self.fields);
         self.field_count = 0;
@@ -495,7 +504,7 @@ impl<'a> ChunkReader<'a> {
 
     /// Reads the header line. True when the input ended with it.
     fn slow_header(&mut self) -> Result<bool, Box<RecordError>> {
-        let line = self.take_line()?;
+        let by = self.take_line()?;
         if self.format.header == Header::Match {
             let text = &self.data[self.start..self.end];
             let checked = line::split(text, self.format, &mut self.fields)
@@ -507,24 +516,24 @@ impl<'a> ChunkReader<'a> {
                 return Err(self.refuse(error));
             }
         }
-        Ok(line.last)
+        self.end_of_data = by == LineEnd::Marker;
+        Ok(by != LineEnd::Eol)
     }
 
     /// Reads a line and makes it the current one.
-    fn take_line(&mut self) -> Result<Line, Box<RecordError>> {
+    fn take_line(&mut self) -> Result<LineEnd, Box<RecordError>> {
         let eol = if self.first_line { None } else { self.eol };
         self.start = self.next_start;
         self.line += 1;
         self.first_line_of_record = self.line;
         match self.read_line(eol) {
             Ok(line) => {
-                self.first_line = false;
+                self.first_line &= line.by != LineEnd::Eol;
                 self.end = line.end;
                 self.next_start = line.next;
                 self.next_entry = line.next_entry;
-                self.end_of_data |= line.marker;
                 self.line += self.quoted_lines(self.start, line.end, eol);
-                Ok(line)
+                Ok(line.by)
             }
             Err(Fault { at, error }) => {
                 self.done = true;
@@ -564,8 +573,7 @@ impl<'a> ChunkReader<'a> {
                     end: at,
                     next,
                     next_entry,
-                    last: false,
-                    marker: false,
+                    by: LineEnd::Eol,
                 })
             };
             match self.data[at] {
@@ -600,8 +608,7 @@ impl<'a> ChunkReader<'a> {
             end: self.valid_to,
             next: self.valid_to,
             next_entry: k,
-            last: true,
-            marker: false,
+            by: LineEnd::Input,
         })
     }
 
@@ -682,9 +689,8 @@ impl<'a> ChunkReader<'a> {
         Line {
             end,
             next,
-            next_entry: self.entries.len(),
-            last: true,
-            marker: true,
+            next_entry: self.entries.partition_point(|&at| (at as usize) < next),
+            by: LineEnd::Marker,
         }
     }
 

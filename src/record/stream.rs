@@ -6,7 +6,7 @@
 //! ended, and nothing is guessed. Chunks are taken in order, by one worker at a time; their
 //! records can then be read in parallel.
 
-use super::chunk::{Chunk, Eol, MAX_RECORD_BYTES, context_bytes, eol_of, first_line_end, too_long};
+use super::chunk::{Chunk, Eol, MAX_RECORD_BYTES, context_bytes, first_eol, too_long};
 use super::format::Format;
 use crate::error::Result;
 use crate::source::Stream;
@@ -60,7 +60,7 @@ impl<'a> StreamChunks<'a> {
         chunk.end = loop {
             self.at_end |= !self.append_block(&mut scanner, chunk)?;
             if self.eol.is_none() {
-                self.eol = self.learn_eol(chunk);
+                self.eol = first_eol(chunk.data(), &chunk.positions, self.format, self.at_end);
             }
             chunk.eol = self.eol;
             if self.at_end {
@@ -70,7 +70,7 @@ impl<'a> StreamChunks<'a> {
             if let Some(line_end) = chunk.last_line_end() {
                 // Behind a CR the next character is to be seen as well.
                 let seen = chunk.len - (line_end + 1);
-                if seen >= context_bytes(self.format, self.eol) {
+                if seen >= context_bytes(self.format, self.eol, chunk.starts_input()) {
                     break line_end + 1;
                 }
             }
@@ -83,7 +83,7 @@ impl<'a> StreamChunks<'a> {
         self.carried.clear();
         self.carried.extend_from_slice(&chunk.data()[chunk.end..]);
         chunk.has_quoted_line_ends = scanner.saw_quoted_line_end();
-        let context_bytes = context_bytes(self.format, self.eol);
+        let context_bytes = context_bytes(self.format, self.eol, chunk.starts_input());
         chunk.check_encoding(self.format.encoding, &scanner, context_bytes);
         if self.done && chunk.defect.is_none() {
             chunk.defect = self.stream.take_defect();
@@ -101,17 +101,6 @@ impl<'a> StreamChunks<'a> {
         self.stream.recycle(block);
         chunk.scan(scanner, scanned);
         Ok(true)
-    }
-
-    /// The kind of the first line end, once it and the byte after it are there.
-    fn learn_eol(&self, chunk: &Chunk) -> Option<Eol> {
-        let data = chunk.data();
-        let at = first_line_end(data, &chunk.positions)?;
-        let next = data.get(at + 1).copied();
-        if next.is_none() && data[at] == b'\r' && !self.at_end {
-            return None;
-        }
-        Some(eol_of(data[at], next))
     }
 }
 

@@ -599,6 +599,7 @@ impl Plain<'_> {
                             return self.fault(style);
                         }
                         if end && !(strict && !line.is_empty()) {
+                            self.at += if self.eol == "\r\n" { 3 } else { 2 };
                             return Ok((line, true));
                         }
                         if !csv {
@@ -708,9 +709,6 @@ impl Plain<'_> {
                     outcome.refusal = Some((message, self.line, Some(quoted)));
                     return outcome;
                 }
-            }
-            if ended {
-                return outcome;
             }
         }
     }
