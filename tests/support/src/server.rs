@@ -93,7 +93,15 @@ impl Server {
     /// # Panics
     /// When the server is not installed or does not start.
     pub fn start(version: u32, settings: &[(&str, &str)]) -> Server {
-        let mut server = Server::prepare(version, settings);
+        Server::start_in(Path::new("/tmp"), version, settings)
+    }
+
+    /// The same with its private directory under `parent`, which others must be able to enter.
+    ///
+    /// # Panics
+    /// When the server is not installed or does not start.
+    pub fn start_in(parent: &Path, version: u32, settings: &[(&str, &str)]) -> Server {
+        let mut server = Server::prepare_in(parent, version, settings);
         server.launch();
         server
     }
@@ -103,6 +111,10 @@ impl Server {
     /// # Panics
     /// When the server is not installed.
     pub fn prepare(version: u32, settings: &[(&str, &str)]) -> Server {
+        Server::prepare_in(Path::new("/tmp"), version, settings)
+    }
+
+    fn prepare_in(parent: &Path, version: u32, settings: &[(&str, &str)]) -> Server {
         let installed = servers_dir().join(version.to_string());
         let programs = installed.canonicalize().unwrap_or_else(|e| {
             panic!(
@@ -110,7 +122,7 @@ impl Server {
                 installed.display()
             )
         });
-        let dir = private_dir();
+        let dir = private_dir(parent);
         let template = template(version, &programs);
         copy_tree(&template, &dir.path().join("data"));
         let mut all: Vec<(String, String)> = vec![
@@ -424,11 +436,11 @@ fn server_command(program: &Path) -> Command {
     command
 }
 
-fn private_dir() -> TempDir {
+fn private_dir(parent: &Path) -> TempDir {
     let dir = tempfile::Builder::new()
         .prefix("pgpagewrite-")
         .permissions(fs::Permissions::from_mode(0o700))
-        .tempdir_in("/tmp")
+        .tempdir_in(parent)
         .expect("a private directory");
     if let Some((uid, gid)) = server_user() {
         chown(dir.path(), Some(uid), Some(gid)).expect("the directory given to the server");
@@ -446,7 +458,7 @@ fn template(version: u32, programs: &Path) -> PathBuf {
         return template;
     }
     fs::create_dir_all(&templates).expect("target/templates");
-    let dir = private_dir();
+    let dir = private_dir(Path::new("/tmp"));
     let data = dir.path().join("data");
     run(server_command(&programs.join("bin/initdb"))
         .arg("-D")
