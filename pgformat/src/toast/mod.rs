@@ -9,3 +9,6 @@ pub mod compress;
 pub mod pglz;
 pub mod pointer;
 pub mod toaster;
+
+#[cfg(test)]
+mod tests;
