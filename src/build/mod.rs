@@ -5,6 +5,7 @@ pub mod lz4;
 pub mod page_buffer;
 pub mod relation_file;
 pub mod sequential;
+pub mod visibility_map;
 pub mod writer;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::relation_file::{DirectIo, FileOptions, RelationFile, RelationSize};
 use super::sequential::SequentialPages;
+use super::visibility_map::write_visibility_map;
 use super::writer::WriterPool;
 use crate::sys::simd::page_checksum;
 use pgformat::page::header::PageHeader;
@@ -231,4 +232,19 @@ fn many_fillers_share_one_file() {
         })
         .collect();
     assert_eq!(all, (0..=255).collect::<Vec<u8>>());
+}
+
+#[test]
+fn a_heap_has_a_map_as_soon_as_it_has_a_block() {
+    let dir = tempfile::tempdir().unwrap();
+    let writers = WriterPool::new(1, 1, 4);
+    let write = |name: &str, heap_blocks| {
+        let options = options(4, DirectIo::Auto);
+        write_visibility_map(dir.path(), name, heap_blocks, options, &writers).unwrap()
+    };
+    assert_eq!(write("1_vm", 0), None);
+    assert_eq!(write("2_vm", 32_672).unwrap().blocks, 1);
+    assert_eq!(write("3_vm", 32_673).unwrap().blocks, 2);
+    assert_eq!(names(dir.path()), ["2_vm", "3_vm"]);
+    assert_eq!(contents(&dir.path().join("3_vm")), [0xff, 0]);
 }

@@ -21,6 +21,9 @@ pub const HEADER_BYTES: usize = 23;
 /// Most attributes of a table (`MaxHeapAttributeNumber`).
 pub const MAX_ATTRIBUTES: usize = 1600;
 
+/// What [`TupleBuilder::clear`] leaves of its storage.
+const KEPT_BYTES: usize = 128 << 20;
+
 /// Where t_ctid lies in the header.
 pub const CTID_POS: usize = 12;
 
@@ -106,8 +109,13 @@ impl TupleBuilder {
         &self.layout
     }
 
-    /// Forgets all tuples and keeps the storage.
+    /// Forgets all tuples and keeps storage of a common size: what a giant row took beyond it
+    /// is given back.
     pub fn clear(&mut self) {
+        if self.arena.len() > KEPT_BYTES {
+            self.arena.truncate(KEPT_BYTES);
+            self.arena.shrink_to_fit();
+        }
         self.finished = 0;
         self.cursor = 0;
         self.data = 0;
