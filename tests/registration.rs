@@ -314,7 +314,7 @@ fn registers_and_survives_a_crash(major: u32, wal_level: &str) {
         )
         .unwrap();
     assert!(row.get::<_, bool>(0));
-    assert_eq!(row.get::<_, f32>(1), ROWS as f32);
+    assert_eq!(row.get::<_, f32>(1) as i64, ROWS);
     // The files belong to whom all others belong to.
     let path: String = client
         .query_one("SELECT pg_relation_filepath('t')", &[])
@@ -742,7 +742,7 @@ impl Cut {
                     let _ = to_client.shutdown(std::net::Shutdown::Both);
                 });
                 std::thread::spawn(move || {
-                    let mut buffer = [0; 65536];
+                    let mut buffer = vec![0; 65536];
                     while let Ok(n @ 1..) = std::io::Read::read(&mut client, &mut buffer) {
                         let commits = buffer[..n].windows(7).any(|w| w == b"COMMIT\0");
                         if number == 0 && commits {

@@ -76,13 +76,13 @@ impl Target {
     fn open_stopped(&self, pgdata: &Path, env: Environment<'_>) -> Result<Session> {
         let version = private::cluster_version(pgdata)?;
         let owner = FileOwner::of_data_directory(pgdata)?;
-        if let Some(name) = &self.owner {
-            if credentials::user_by_name(name)?.uid != owner.uid {
-                return Err(Error::environment(
-                    "42501",
-                    format!("\"{}\" does not belong to {name}", pgdata.display()),
-                ));
-            }
+        if let Some(name) = &self.owner
+            && credentials::user_by_name(name)?.uid != owner.uid
+        {
+            return Err(Error::environment(
+                "42501",
+                format!("\"{}\" does not belong to {name}", pgdata.display()),
+            ));
         }
         refuse_root(owner, pgdata)?;
         private::refuse_running(pgdata)?;
