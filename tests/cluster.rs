@@ -144,7 +144,13 @@ fn a_new_cluster_is_made_loaded_without_wal_and_left_with_its_normal_settings() 
             .unwrap();
         session.finish().unwrap();
         let hba = std::fs::read_to_string(data.join("pg_hba.conf")).unwrap();
-        assert!(hba.contains("peer") && hba.contains("scram-sha-256") && !hba.contains("trust"));
+        let methods: Vec<&str> = hba
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.split_whitespace().last())
+            .collect();
+        let (peer, scram) = ("peer", "scram-sha-256");
+        assert_eq!(methods, [peer, scram, scram, peer, scram, scram]);
         let configuration = std::fs::read_to_string(data.join("postgresql.conf")).unwrap();
         assert!(!configuration.contains("\nwal_level"));
         assert_eq!(std::fs::metadata(&data).unwrap().mode() & 0o777, 0o700);
@@ -394,13 +400,11 @@ CREATE RULE r AS ON INSERT TO \"Odd.Schema\".\"The \"\"Table\" DO ALSO SELECT 1;
 
 #[test]
 fn a_table_is_read_with_all_that_it_has() {
-    support::each_version(&[("default_toast_compression", "lz4")], |server| {
-        if server
-            .value("postgres", "SHOW default_toast_compression")
-            .ne("lz4")
-        {
-            panic!("the server has no lz4");
-        }
+    for version in support::VERSIONS {
+        // Of the servers here only this one is built with lz4.
+        let lz4 = version == 15;
+        let method = if lz4 { "lz4" } else { "pglz" };
+        let server = &Server::start(version, &[("default_toast_compression", method)]);
         server.execute("postgres", TABLE);
         let mut session = connect(server);
         let name = "\"Odd.Schema\".\"The \"\"Table\"";
@@ -413,7 +417,7 @@ fn a_table_is_read_with_all_that_it_has() {
             (70, 512)
         );
         assert!(table.toast.is_some());
-        check_columns(&table);
+        check_columns(&table, lz4);
         check_features(&table);
         check_indexes(&table, server.version());
         // Read again it is the same; a plan leaves nothing behind.
@@ -426,10 +430,10 @@ fn a_table_is_read_with_all_that_it_has() {
             ),
             "0"
         );
-    });
+    }
 }
 
-fn check_columns(table: &Relation) {
+fn check_columns(table: &Relation, lz4: bool) {
     let columns: Vec<(&str, &str, i32)> = table
         .columns
         .iter()
@@ -456,7 +460,12 @@ fn check_columns(table: &Relation) {
         Some("'x'::character varying")
     );
     assert_eq!(column("v").layout.compression, Compression::Pglz);
-    assert_eq!(column("b").layout.compression, Compression::Lz4);
+    let default = if lz4 {
+        Compression::Lz4
+    } else {
+        Compression::Pglz
+    };
+    assert_eq!(column("b").layout.compression, default);
     assert_eq!(column("twice").generated, 's');
     assert_eq!(column("ident").identity, 'd');
     assert!(column("id").not_null && !column("t").not_null);
@@ -517,6 +526,41 @@ fn check_indexes(table: &Relation, version: u32) {
 }
 
 #[test]
+fn the_databases_own_collation_is_resolved_for_every_provider() {
+    for (version, options, provider, locale) in [
+        (14, "LOCALE 'C'", 'c', "C"),
+        (15, "LOCALE_PROVIDER icu ICU_LOCALE 'de'", 'i', "de"),
+        (16, "LOCALE_PROVIDER icu ICU_LOCALE 'de'", 'i', "de"),
+        (
+            17,
+            "LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8'",
+            'b',
+            "C.UTF-8",
+        ),
+        (18, "LOCALE_PROVIDER icu ICU_LOCALE 'de'", 'i', "de"),
+    ] {
+        let server = Server::start(version, &[]);
+        server.execute(
+            "postgres",
+            &format!("CREATE DATABASE other TEMPLATE template0 {options}"),
+        );
+        server.execute(
+            "other",
+            "CREATE TABLE t (v text, w text COLLATE \"en-x-icu\"); CREATE INDEX t_v ON t (v, w)",
+        );
+        let table = read::relation(&mut server.connect("other"), "t").unwrap();
+        let of = |column: usize| table.indexes[0].columns[column].collation.clone().unwrap();
+        let own = of(0);
+        assert_eq!((own.provider, own.locale.as_str()), (provider, locale));
+        assert_eq!(own.recorded_version, own.actual_version, "{version}");
+        assert_eq!(own.actual_version.is_some(), provider != 'c', "{version}");
+        let icu = of(1);
+        assert_eq!((icu.provider, icu.locale.as_str()), ('i', "en"));
+        assert!(icu.actual_version.is_some() && icu.recorded_version == icu.actual_version);
+    }
+}
+
+#[test]
 fn what_no_load_can_fill_is_refused_in_the_servers_words() {
     let server = Server::start(16, &[]);
     server.execute(
@@ -558,6 +602,14 @@ fn what_no_load_can_fill_is_refused_in_the_servers_words() {
     );
     let e = error_of(session.plan_tables(&["p_1", "public.p_1"]));
     assert_eq!(e.message, "table \"p_1\" is named more than once");
+}
+
+#[test]
+fn a_standby_is_not_started() {
+    let server = Server::prepare(15, &[]);
+    std::fs::write(server.data_dir().join("standby.signal"), "").unwrap();
+    let e = error_of(stopped(&server).open(&no_environment));
+    assert_eq!(e.sqlstate, "25006");
 }
 
 #[test]

@@ -36,7 +36,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens the target.
+    /// Opens the target. A private server ends with the thread that calls this: call it on one
+    /// that lives as long as the session.
     ///
     /// # Errors
     /// `42601` for options that contradict each other; what connecting, starting and initdb
@@ -86,6 +87,15 @@ impl Target {
         }
         refuse_root(owner, pgdata)?;
         private::refuse_running(pgdata)?;
+        for signal in ["standby.signal", "recovery.signal"] {
+            if pgdata.join(signal).exists() {
+                return Err(Error::environment(
+                    "25006",
+                    format!("\"{}\" is a standby or awaits recovery", pgdata.display()),
+                )
+                .with_detail(format!("It contains \"{signal}\".")));
+            }
+        }
         let programs = Programs::find(self.pg_bin.as_deref(), Some(version))?;
         let user = self.superuser(owner, env)?;
         let database = self
