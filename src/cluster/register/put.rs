@@ -116,7 +116,8 @@ impl Registration<'_> {
             let all = taken.map_or(&[][..], |t| &t.relation.indexes);
             self.open_indexes.retain(|(oid, _)| {
                 let put = table.indexes.iter().any(|(index, _)| index == oid);
-                !put && !(empty && all.iter().any(|i| i.oid == *oid))
+                let of_empty = empty && all.iter().any(|i| i.oid == *oid);
+                !(put || of_empty)
             });
         }
         Ok(())
