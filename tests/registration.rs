@@ -82,9 +82,9 @@ fn stage(session: &mut Session, staging: &Staging, table: &Relation) -> StagedTa
     let owner = session.facts.owner;
     let mut client = second_client(session);
     let twin = read::relation(&mut client, "twin").unwrap();
-    let directory = staging.directory(table.tablespace).to_owned();
     let (twin_toast, toast) = (twin.toast.unwrap(), table.toast.unwrap());
-    let mut copy = |oid: u32, name: &str, with_map: bool| -> StagedRelation {
+    let mut copy = |oid: u32, name: &str, tablespace: u32, with_map: bool| -> StagedRelation {
+        let directory = staging.directory(tablespace).to_owned();
         let path: String = client
             .query_one("SELECT pg_relation_filepath($1::oid)", &[&oid])
             .unwrap()
@@ -140,16 +140,16 @@ fn stage(session: &mut Session, staging: &Staging, table: &Relation) -> StagedTa
         staged.tuples = ROWS as u64;
         staged
     };
-    let heap = copy(twin.oid, "heap", true);
-    let toast_heap = copy(twin_toast.oid, "toast", false);
-    let toast_index = copy(twin_toast.index_oid, "toast_index", false);
+    let heap = copy(twin.oid, "heap", table.tablespace, true);
+    let toast_heap = copy(twin_toast.oid, "toast", toast.tablespace, false);
+    let toast_index = copy(twin_toast.index_oid, "toast_index", toast.tablespace, false);
     let indexes = table
         .indexes
         .iter()
         .filter(|i| twin_of(&twin, &i.name).is_some())
         .map(|i| {
             let oid = twin_of(&twin, &i.name).unwrap();
-            (i.oid, copy(oid, &i.name, false))
+            (i.oid, copy(oid, &i.name, i.tablespace, false))
         })
         .collect();
     StagedTable {
@@ -314,7 +314,7 @@ fn registers_and_survives_a_crash(major: u32, wal_level: &str) {
         )
         .unwrap();
     assert!(row.get::<_, bool>(0));
-    assert_eq!(row.get::<_, f32>(1), ROWS as f32);
+    assert_eq!(row.get::<_, f32>(1) as i64, ROWS);
     // The files belong to whom all others belong to.
     let path: String = client
         .query_one("SELECT pg_relation_filepath('t')", &[])
@@ -742,7 +742,7 @@ impl Cut {
                     let _ = to_client.shutdown(std::net::Shutdown::Both);
                 });
                 std::thread::spawn(move || {
-                    let mut buffer = [0; 65536];
+                    let mut buffer = vec![0; 65536];
                     while let Ok(n @ 1..) = std::io::Read::read(&mut client, &mut buffer) {
                         let commits = buffer[..n].windows(7).any(|w| w == b"COMMIT\0");
                         if number == 0 && commits {
@@ -1002,6 +1002,115 @@ fn a_table_with_truncate_triggers_gets_new_files_without_firing_them() {
     let mut session = Session::connect(conninfo(&server)).unwrap();
     load(&mut session, Options::default()).unwrap();
     check_loaded(&server);
+}
+
+#[test]
+fn files_in_tablespaces_are_staged_where_they_belong() {
+    for (major, wal_level) in [(14, "minimal"), (18, "replica")] {
+        let mut server = Server::start(major, &[("wal_level", wal_level)]);
+        prepare(&server, true);
+        let directory = server.dir().join("space");
+        let meta = std::fs::metadata(server.data_dir()).unwrap();
+        std::fs::create_dir(&directory).unwrap();
+        std::os::unix::fs::chown(&directory, Some(meta.uid()), Some(meta.gid())).unwrap();
+        server.execute(
+            "postgres",
+            &format!("CREATE TABLESPACE space LOCATION '{}'", directory.display()),
+        );
+        server.execute(
+            "postgres",
+            "ALTER TABLE t SET TABLESPACE space; ALTER INDEX t_b SET TABLESPACE space",
+        );
+        let mut session = Session::connect(conninfo(&server)).unwrap();
+        let planned = session.plan_tables(&["t"]).unwrap();
+        let space = planned[0].tablespace;
+        assert_eq!(planned[0].toast.unwrap().tablespace, space);
+        let staging = Staging::create(&session.facts, &[0, space]).unwrap();
+        assert_eq!(staging.directories().count(), 2);
+        let staged = stage(&mut session, &staging, &planned[0]);
+        let mut registration = Registration::begin(&mut session, Options::default()).unwrap();
+        registration.take(to_register(&planned[0])).unwrap();
+        registration.put(&[staged]).unwrap();
+        registration.commit().unwrap();
+        drop(staging);
+        drop(session);
+        server.stop_immediate();
+        server.restart();
+        check_loaded(&server);
+    }
+}
+
+#[test]
+fn an_unlogged_table_keeps_its_init_forks() {
+    let mut server = start_15("replica");
+    server.execute("postgres", "ALTER TABLE t SET UNLOGGED");
+    let mut session = Session::connect(conninfo(&server)).unwrap();
+    load(&mut session, Options::default()).unwrap();
+    drop(session);
+    server.restart();
+    check_loaded(&server);
+    // A crash empties it, as any unlogged table.
+    server.stop_immediate();
+    server.restart();
+    check_untouched(&server);
+}
+
+#[test]
+fn a_table_without_rows_needs_no_files() {
+    let mut server = start_15("replica");
+    let mut session = Session::connect(conninfo(&server)).unwrap();
+    let planned = session.plan_tables(&["t"]).unwrap();
+    let mut registration = Registration::begin(&mut session, Options::default()).unwrap();
+    registration.take(to_register(&planned[0])).unwrap();
+    assert!(registration.has_new_files(planned[0].oid));
+    registration
+        .put(&[StagedTable {
+            table: planned[0].oid,
+            heap: StagedRelation::default(),
+            toast: None,
+            indexes: Vec::new(),
+        }])
+        .unwrap();
+    registration.commit().unwrap();
+    drop(session);
+    server.stop_immediate();
+    server.restart();
+    check_untouched(&server);
+}
+
+#[test]
+#[should_panic(expected = "were not built")]
+fn a_table_whose_index_was_forgotten_is_never_committed() {
+    let server = start_15("replica");
+    let mut session = Session::connect(conninfo(&server)).unwrap();
+    let planned = session.plan_tables(&["t"]).unwrap();
+    let staging = Staging::create(&session.facts, &[0]).unwrap();
+    let mut staged = stage(&mut session, &staging, &planned[0]);
+    staged.indexes.pop();
+    let mut registration = Registration::begin(&mut session, Options::default()).unwrap();
+    registration.take(to_register(&planned[0])).unwrap();
+    registration.put(&[staged]).unwrap();
+    let _ = registration.commit();
+}
+
+#[test]
+fn staged_files_that_are_gone_are_an_error_at_once() {
+    let server = start_15("replica");
+    let mut session = Session::connect(conninfo(&server)).unwrap();
+    let planned = session.plan_tables(&["t"]).unwrap();
+    let staging = Staging::create(&session.facts, &[0]).unwrap();
+    let staged = stage(&mut session, &staging, &planned[0]);
+    staging.check().unwrap();
+    // As a server does that restarts after a crash of one of its processes.
+    std::fs::remove_dir_all(staging.directory(0)).unwrap();
+    assert_eq!(error_of(staging.check()).sqlstate, "57P02");
+    let mut registration = Registration::begin(&mut session, Options::default()).unwrap();
+    registration.take(to_register(&planned[0])).unwrap();
+    let e = error_of(registration.put(&[staged]));
+    assert_eq!(e.sqlstate, "57P02", "{e}");
+    drop(registration);
+    drop(session);
+    check_untouched(&server);
 }
 
 #[test]

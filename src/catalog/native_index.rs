@@ -201,6 +201,7 @@ mod tests {
             primary: false,
             nulls_not_distinct: false,
             immediate: true,
+            clustered: false,
             valid: true,
             has_predicate: false,
             fillfactor: 90,

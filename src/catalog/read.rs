@@ -265,10 +265,8 @@ fn read_columns(client: &mut impl GenericClient, oid: Oid) -> Result<Vec<Column>
 fn layout(row: &Row, first: usize, name: &str) -> Result<AttributeLayout> {
     let byte = |i: usize| row.get::<_, &str>(i).bytes().next().unwrap_or(0);
     let compression = match (byte(first + 4), row.get::<_, &str>(first + 5)) {
-        (b'l', _) => Compression::Lz4,
-        (b'p', _) => Compression::Pglz,
-        (_, "lz4") => Compression::Lz4,
-        (_, _) => Compression::Pglz,
+        (b'l', _) | (0, "lz4") => Compression::Lz4,
+        _ => Compression::Pglz,
     };
     Ok(AttributeLayout {
         len: AttrLen::from_attlen(row.get(first))

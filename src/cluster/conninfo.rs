@@ -100,7 +100,7 @@ impl Conninfo {
     /// TLS that is required.
     pub fn resolve(options: &ConnectOptions, env: Environment<'_>) -> Result<Conninfo> {
         let given = gather(options, env)?;
-        build(given, env)
+        build(&given, env)
     }
 
     /// Parameters for a server on this host's socket directory.
@@ -227,7 +227,7 @@ fn gather(options: &ConnectOptions, env: Environment<'_>) -> Result<Parameters> 
     Ok(given)
 }
 
-fn build(given: Parameters, env: Environment<'_>) -> Result<Conninfo> {
+fn build(given: &Parameters, env: Environment<'_>) -> Result<Conninfo> {
     let get = |keyword: &str| given.get(keyword).map(String::as_str);
     let mut config = postgres::Config::new();
     let ports = get("port").unwrap_or("5432");

@@ -238,10 +238,10 @@ impl Journal {
                 .remove_file(&path)
                 .map_err(|e| Error::io("remove file", &path, &e))?;
             removed += 1;
-            if let Some(parent) = path.parent() {
-                if !directories.iter().any(|d| d == parent) {
-                    directories.push(parent.to_owned());
-                }
+            if let Some(parent) = path.parent()
+                && !directories.iter().any(|d| d == parent)
+            {
+                directories.push(parent.to_owned());
             }
         }
         for directory in directories {

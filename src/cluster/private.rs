@@ -88,6 +88,10 @@ impl PrivateServer {
         ] {
             command.arg("-c").arg(setting);
         }
+        if programs.major() == 14 {
+            // Debian's lies where only its own start script makes it; later versions have none.
+            command.args(["-c", "stats_temp_directory=pg_stat_tmp"]);
+        }
         for setting in settings {
             command.arg("-c").arg(setting);
         }

@@ -66,12 +66,12 @@ impl Programs {
 
 fn candidates() -> Vec<PathBuf> {
     let mut all = Vec::new();
-    if let Ok(output) = Command::new("pg_config").arg("--bindir").output() {
-        if output.status.success() {
-            all.push(PathBuf::from(
-                String::from_utf8_lossy(&output.stdout).trim(),
-            ));
-        }
+    if let Ok(output) = Command::new("pg_config").arg("--bindir").output()
+        && output.status.success()
+    {
+        all.push(PathBuf::from(
+            String::from_utf8_lossy(&output.stdout).trim(),
+        ));
     }
     if let Some(path) = std::env::var_os("PATH") {
         all.extend(std::env::split_paths(&path));

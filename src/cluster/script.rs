@@ -93,7 +93,7 @@ fn refuse(statement: &Statement<'_>, file: &str) -> Result<()> {
     let has = |w: &str| words.iter().any(|x| x == w);
     let command = match (word(0), word(1)) {
         ("BEGIN" | "COMMIT" | "END" | "ABORT" | "VACUUM", _) => word(0).to_owned(),
-        ("START", "TRANSACTION") | ("PREPARE", "TRANSACTION") => format!("{} {}", word(0), word(1)),
+        ("START" | "PREPARE", "TRANSACTION") => format!("{} {}", word(0), word(1)),
         // ROLLBACK [WORK | TRANSACTION] TO [SAVEPOINT] name stays within the transaction.
         ("ROLLBACK", "TO") => return Ok(()),
         ("ROLLBACK", "WORK" | "TRANSACTION") if word(2) == "TO" => return Ok(()),
@@ -502,15 +502,12 @@ impl<'a> Scanner<'a> {
             return Token::Other(start..self.pos);
         }
         let tag = &self.bytes[start..=end];
-        match memchr::memmem::find(&self.bytes[end + 1..], tag) {
-            Some(n) => {
-                self.pos = end + 1 + n + tag.len();
-                Token::Other(start..self.pos)
-            }
-            None => {
-                self.pos = self.bytes.len();
-                Token::Unterminated("dollar-quoted string", start)
-            }
+        if let Some(n) = memchr::memmem::find(&self.bytes[end + 1..], tag) {
+            self.pos = end + 1 + n + tag.len();
+            Token::Other(start..self.pos)
+        } else {
+            self.pos = self.bytes.len();
+            Token::Unterminated("dollar-quoted string", start)
         }
     }
 }

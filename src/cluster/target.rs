@@ -36,7 +36,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens the target.
+    /// Opens the target. A private server ends with the thread that calls this: call it on one
+    /// that lives as long as the session.
     ///
     /// # Errors
     /// `42601` for options that contradict each other; what connecting, starting and initdb
@@ -76,16 +77,25 @@ impl Target {
     fn open_stopped(&self, pgdata: &Path, env: Environment<'_>) -> Result<Session> {
         let version = private::cluster_version(pgdata)?;
         let owner = FileOwner::of_data_directory(pgdata)?;
-        if let Some(name) = &self.owner {
-            if credentials::user_by_name(name)?.uid != owner.uid {
-                return Err(Error::environment(
-                    "42501",
-                    format!("\"{}\" does not belong to {name}", pgdata.display()),
-                ));
-            }
+        if let Some(name) = &self.owner
+            && credentials::user_by_name(name)?.uid != owner.uid
+        {
+            return Err(Error::environment(
+                "42501",
+                format!("\"{}\" does not belong to {name}", pgdata.display()),
+            ));
         }
         refuse_root(owner, pgdata)?;
         private::refuse_running(pgdata)?;
+        for signal in ["standby.signal", "recovery.signal"] {
+            if pgdata.join(signal).exists() {
+                return Err(Error::environment(
+                    "25006",
+                    format!("\"{}\" is a standby or awaits recovery", pgdata.display()),
+                )
+                .with_detail(format!("It contains \"{signal}\".")));
+            }
+        }
         let programs = Programs::find(self.pg_bin.as_deref(), Some(version))?;
         let user = self.superuser(owner, env)?;
         let database = self

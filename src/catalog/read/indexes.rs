@@ -1,6 +1,7 @@
 //! The indexes of a table, their attributes and collations.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use pgformat::ids::Oid;
 use postgres::{GenericClient, Row};
@@ -109,8 +110,8 @@ fn read_columns(
         let collation = match row.get::<_, Oid>(12) {
             0 => None,
             oid => {
-                if !collations.contains_key(&oid) {
-                    collations.insert(oid, collation(client, oid)?);
+                if let Entry::Vacant(unread) = collations.entry(oid) {
+                    unread.insert(collation(client, oid)?);
                 }
                 collations.get(&oid).cloned()
             }

@@ -68,6 +68,13 @@ impl Registration<'_> {
                 statements.push(restore_mark(&table.relation.indexes, table.relation.oid));
             }
         }
+        self.new_files = self
+            .tables
+            .iter()
+            .zip(&routes)
+            .filter(|(_, route)| **route != Route::Keep)
+            .map(|(table, _)| table.relation.oid)
+            .collect();
         if statements.is_empty() {
             return Ok(());
         }

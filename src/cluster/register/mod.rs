@@ -129,7 +129,8 @@ pub struct StagedRelation {
     pub all_visible_blocks: u32,
 }
 
-/// The built files of a table.
+/// The built files of a table. One without rows has a default `heap`; its indexes may be left
+/// out, since the server has just made them empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagedTable {
     /// pg_class.oid of the table.
@@ -153,6 +154,8 @@ pub struct Registration<'s> {
     open_indexes: Vec<(Oid, String)>,
     /// Native tables that nothing was put into.
     open_tables: Vec<Oid>,
+    /// Tables that this transaction gave new files: COPY may freeze rows there.
+    new_files: Vec<Oid>,
     journals: Vec<(super::journal::Journal, JournalOnDisk)>,
     ended: bool,
 }
@@ -182,6 +185,7 @@ impl<'s> Registration<'s> {
             tables: Vec::new(),
             open_indexes: Vec::new(),
             open_tables: Vec::new(),
+            new_files: Vec::new(),
             journals: Vec::new(),
             ended: false,
         };
@@ -252,6 +256,12 @@ impl<'s> Registration<'s> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a table was given new files by [`Registration::take`]: only then may COPY have
+    /// the option FREEZE, and only then is it not logged at wal_level minimal.
+    pub fn has_new_files(&self, table: Oid) -> bool {
+        self.new_files.contains(&table)
     }
 
     /// The server's own `COPY ... FROM STDIN`, fed by `reader`; returns the rows.

@@ -50,6 +50,16 @@ impl Registration<'_> {
         let relations = self.relations(staged)?;
         let staging: Vec<&Path> = directories(relations.iter().flat_map(|(_, s, _)| s.files()));
         self.session.facts.check_system_identifier()?;
+        if let Some(gone) = relations
+            .iter()
+            .flat_map(|(_, s, _)| s.files())
+            .find(|f| !f.exists())
+        {
+            return Err(staged_file_error(
+                gone,
+                &std::io::Error::from(std::io::ErrorKind::NotFound),
+            ));
+        }
         for directory in &staging {
             let facts = self.session.facts.clone();
             facts.check_same_host(self.session.client(), directory)?;
@@ -100,9 +110,15 @@ impl Registration<'_> {
         faults::point("updated")?;
         for table in staged {
             self.open_tables.retain(|oid| *oid != table.table);
-            for (index, _) in &table.indexes {
-                self.open_indexes.retain(|(oid, _)| oid != index);
-            }
+            // Over a heap without rows the empty indexes that the server made are right.
+            let empty = table.heap.main.is_empty();
+            let taken = self.tables.iter().find(|t| t.relation.oid == table.table);
+            let all = taken.map_or(&[][..], |t| &t.relation.indexes);
+            self.open_indexes.retain(|(oid, _)| {
+                let put = table.indexes.iter().any(|(index, _)| index == oid);
+                let of_empty = empty && all.iter().any(|i| i.oid == *oid);
+                !(put || of_empty)
+            });
         }
         Ok(())
     }
