@@ -497,3 +497,146 @@ fn local_now(settings: &DateTimeSettings) -> (Clock, i32) {
         .saturating_add(i64::from(offset_secs) * USECS_PER_SEC);
     (Clock::from_timestamp(local), -offset_secs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+    use std::sync::LazyLock;
+
+    /// A server with one zone and three abbreviations.
+    static ZONES: LazyLock<Arc<ZoneDb>> = LazyLock::new(|| {
+        let share = tempfile::tempdir().unwrap();
+        let path = |name: &str| share.path().join(name);
+        fs::create_dir_all(path("timezone/Europe")).unwrap();
+        fs::write(path("timezone/Europe/Berlin"), zone::tests::berlin()).unwrap();
+        fs::create_dir(path("timezonesets")).unwrap();
+        fs::write(
+            path("timezonesets/Default"),
+            "# comment\n@INCLUDE Zulu\nCET 3600\nBLN Europe/Berlin # its own\n\
+             @OVERRIDE\nCET 7200 D\nBAD No/Where\n",
+        )
+        .unwrap();
+        fs::write(path("timezonesets/Zulu"), "Z 0\nUTC 0  # Universal\n").unwrap();
+        let zones = ZoneDb::open(share.path(), "Default").unwrap();
+        // Read before the directory goes.
+        zones.zone("Europe/Berlin").unwrap();
+        Arc::new(zones)
+    });
+
+    fn settings(major: u32) -> DateTimeSettings {
+        DateTimeSettings::new(
+            DateOrder::Dmy,
+            IntervalStyle::SqlStandard,
+            ZONES.zone("europe/berlin").unwrap(),
+            Arc::clone(&ZONES),
+            0,
+            MajorVersion::from_version_num(major * 10_000).unwrap(),
+        )
+    }
+
+    fn timestamptz(text: &str) -> Result<i64, Box<ValueError>> {
+        timestamptz_in(text.as_bytes(), -1, &settings(17))
+    }
+
+    #[test]
+    fn files_of_abbreviations_include_and_override() {
+        let noon = timestamptz("2001-02-03 12:00+00").unwrap();
+        assert_eq!(timestamptz("2001-02-03 12:00 UTC"), Ok(noon));
+        assert_eq!(timestamptz("2001-02-03 14:00 CET"), Ok(noon));
+        assert_eq!(timestamptz("2001-02-03 13:00 BLN"), Ok(noon));
+        let error = timestamptz("2001-02-03 12:00 BAD").unwrap_err();
+        assert_eq!(error.sqlstate, "F0000");
+        assert_eq!(error.message, "time zone \"No/Where\" not recognized");
+        assert_eq!(
+            error.detail.as_deref(),
+            Some(
+                "This time zone name appears in the configuration file for time zone \
+                 abbreviation \"bad\"."
+            )
+        );
+    }
+
+    #[test]
+    fn a_time_that_a_change_skips_or_repeats_is_resolved_as_the_server_does() {
+        let utc = |text: &str| timestamptz(&format!("{text}+00")).unwrap();
+        // Skipped: as if the change had not been made yet.
+        assert_eq!(
+            timestamptz("2024-03-31 02:30:00"),
+            Ok(utc("2024-03-31 01:30:00"))
+        );
+        // Repeated: the second time.
+        assert_eq!(
+            timestamptz("2024-10-27 02:30:00"),
+            Ok(utc("2024-10-27 01:30:00"))
+        );
+        assert_eq!(
+            timestamptz("2024-10-27 01:59:59"),
+            Ok(utc("2024-10-26 23:59:59"))
+        );
+    }
+
+    #[test]
+    fn a_directory_without_zones_or_abbreviations_is_an_error() {
+        let share = tempfile::tempdir().unwrap();
+        fs::create_dir(share.path().join("timezone")).unwrap();
+        assert!(ZoneDb::open(share.path(), "Default").is_err());
+        fs::write(share.path().join("timezone/X"), "").unwrap();
+        let error = ZoneDb::open(share.path(), "Default").unwrap_err();
+        assert_eq!(error.sqlstate, "58P01");
+        assert!(ZoneDb::open(share.path(), "../Default").is_err());
+        assert!(ZONES.zone("No/Where").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(
+            text in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..40),
+                "[-+:./T 0-9]{0,40}".prop_map(String::into_bytes),
+                "(P|)([-+]?[0-9]{1,20}[.]?[0-9]{0,3} ?(Y|M|D|T|H|S|days|mons|us|c|BLN| |-|:)){0,6}"
+                    .prop_map(String::into_bytes),
+            ],
+            major in 14_u32..19,
+            typmod in prop_oneof![Just(-1), 0..8, any::<i32>()],
+        ) {
+            let settings = settings(major);
+            let _ = date_in(&text, &settings);
+            let _ = time_in(&text, typmod, &settings);
+            let _ = timetz_in(&text, typmod, &settings);
+            let _ = timestamp_in(&text, typmod, &settings);
+            let _ = timestamptz_in(&text, typmod, &settings);
+            let _ = interval_in(&text, typmod, &settings);
+        }
+
+        #[test]
+        fn the_fast_path_and_the_long_way_agree(
+            date in "(19|20)[0-9][0-9]-[01][0-9]-[0-3][0-9]|[0-3][0-9][-/.][01][0-9][-/.]20[0-9][0-9]",
+            time in "|[ T][0-2][0-9]:[0-5][0-9](|:[0-6][0-9](|[.][0-9]{1,16}))",
+            zone in "| ?[-+][01][0-9](|:?[0-6][0-9])| ?Z| ?UTC",
+            major in 14_u32..19,
+        ) {
+            let settings = settings(major);
+            let text = format!("{date}{time}{}", if time.is_empty() { "" } else { &zone });
+            let text = text.as_bytes();
+            if let Some(fast) = fast::timestamp(text, &settings.known) {
+                prop_assert_eq!(timestamp_slow(text, false, &settings), Ok(fast.local_micros()));
+                prop_assert_eq!(
+                    timestamp_slow(text, true, &settings),
+                    timestamptz_in(text, -1, &settings)
+                );
+                prop_assert_eq!(date_slow(text, &settings), date_in(text, &settings));
+            }
+            let text = format!("{}{zone}", time.get(1..).unwrap_or("12:00"));
+            let text = text.as_bytes();
+            if let Some(fast) = fast::timetz(text, &settings.known) {
+                let slow = time_slow(text, "time with time zone", &settings);
+                prop_assert_eq!(slow, Ok(fast));
+            }
+            if let Some(fast) = fast::time(text) {
+                prop_assert_eq!(time_slow(text, "time", &settings).map(|v| v.0), Ok(fast));
+            }
+        }
+    }
+}
