@@ -26,7 +26,7 @@ use support::Server;
 /// A session's DateStyle, TimeZone and IntervalStyle.
 type Session = (&'static str, &'static str, &'static str);
 
-const SESSIONS: [Session; 8] = [
+const SESSIONS: [Session; 9] = [
     ("ISO, MDY", "UTC", "postgres"),
     ("ISO, DMY", "Europe/Berlin", "sql_standard"),
     ("SQL, YMD", "America/New_York", "postgres_verbose"),
@@ -35,6 +35,8 @@ const SESSIONS: [Session; 8] = [
     ("ISO, YMD", "Europe/Dublin", "postgres"),
     ("ISO, MDY", "<-03:30>+03:30", "postgres"),
     ("ISO, MDY", "FOO5BAR,M3.2.0,M11.1.0/3", "postgres"),
+    // Its abbreviations are those that ISO 8601 uses otherwise.
+    ("ISO, MDY", "T5Z", "postgres"),
 ];
 
 const TYPES: [&str; 6] = [
@@ -142,22 +144,27 @@ fn local_times_of_many_zones_are_the_instants_that_the_server_says() {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         check.compare(SESSIONS[0], "timestamptz", &[-1], &texts);
         check.compare(SESSIONS[0], "timetz", &[-1], &texts);
-        // By abbreviation.
-        let abbreviations = check.abbreviations();
-        let texts: Vec<String> = abbreviations
-            .iter()
-            .flat_map(|abbreviation| {
-                (0..4)
-                    .map(|_| format!("{} {abbreviation}", random.local_time()))
-                    .chain([format!("04:05:06 {abbreviation}")])
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        for session in &SESSIONS[..5] {
-            check.compare(*session, "timestamptz", &[-1], &texts);
-            check.compare(*session, "timetz", &[-1], &texts);
+        // By abbreviation, in each set that the server comes with.
+        for set in ["Default", "Australia", "India"] {
+            check.use_abbreviations(set);
+            let abbreviations = check.abbreviations();
+            let texts: Vec<String> = abbreviations
+                .iter()
+                .flat_map(|abbreviation| {
+                    (0..4)
+                        .map(|_| format!("{} {abbreviation}", random.local_time()))
+                        .chain([format!("04:05:06 {abbreviation}")])
+                        .collect::<Vec<_>>()
+                })
+                .collect();
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let sessions = if set == "Default" { 5 } else { 1 };
+            for session in &SESSIONS[..sessions] {
+                check.compare(*session, "timestamptz", &[-1], &texts);
+                check.compare(*session, "timetz", &[-1], &texts);
+            }
         }
+        check.use_abbreviations("Default");
         // In the session's zone; the shapes of the fast path.
         for zone in zones.iter().step_by(7) {
             let zone: &'static str = zone.clone().leak();
@@ -256,6 +263,7 @@ fn interval_typmods() -> Vec<i32> {
 /// Compares our answers with those of one server.
 struct Check {
     client: postgres::Client,
+    share_dir: PathBuf,
     zones: Arc<ZoneDb>,
     version: MajorVersion,
     compared: usize,
@@ -266,19 +274,29 @@ impl Check {
     fn new(server: &Server) -> Check {
         let mut client = server.connect("postgres");
         client.batch_execute(ANSWER_SQL).unwrap();
-        let share_dir = server.value(
+        let share_dir = PathBuf::from(server.value(
             "postgres",
             "SELECT setting FROM pg_config WHERE name = 'SHAREDIR'",
-        );
+        ));
         let abbreviations = server.value("postgres", "SHOW timezone_abbreviations");
-        let zones = ZoneDb::open(share_dir.as_ref(), &abbreviations).expect("the server's zones");
+        let zones = ZoneDb::open(&share_dir, &abbreviations).expect("the server's zones");
         Check {
             client,
+            share_dir,
             zones: Arc::new(zones),
             version: MajorVersion::from_version_num(server.version() * 10_000).unwrap(),
             compared: 0,
             differences: Vec::new(),
         }
+    }
+
+    /// Takes other abbreviations, in all sessions from now on.
+    fn use_abbreviations(&mut self, set: &str) {
+        self.client
+            .batch_execute(&format!("SET timezone_abbreviations = '{set}'"))
+            .unwrap();
+        let zones = ZoneDb::open(&self.share_dir, set).expect("the server's zones");
+        self.zones = Arc::new(zones);
     }
 
     /// A transaction with a session's settings, and ours for it.

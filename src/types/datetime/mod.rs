@@ -85,7 +85,8 @@ impl IntervalStyle {
     }
 }
 
-/// All that the meaning of a date or time depends on.
+/// All that the meaning of a date or time depends on. Made by [`DateTimeSettings::new`]; to
+/// change one setting, make new ones.
 #[derive(Debug, Clone)]
 pub struct DateTimeSettings {
     /// From DateStyle.
@@ -100,11 +101,8 @@ pub struct DateTimeSettings {
     pub now_micros: i64,
     /// The server's.
     pub version: MajorVersion,
-    /// `T` before a time is the separator of ISO 8601, as always unless the zone has an
-    /// abbreviation of that name.
-    t_separates: bool,
-    /// What `Z` after a time means, in seconds west of Greenwich.
-    z_west_secs: Option<i32>,
+    /// What the fast path needs of it.
+    known: fast::Known,
 }
 
 impl DateTimeSettings {
@@ -124,18 +122,25 @@ impl DateTimeSettings {
             zones,
             now_micros,
             version,
-            t_separates: false,
-            z_west_secs: None,
+            known: fast::Known {
+                order: date_order,
+                t_separates: false,
+                z_west_secs: None,
+                utc_west_secs: None,
+            },
         };
-        settings.t_separates = matches!(decode::abbreviation(b"t", &settings), Ok(None));
-        settings.z_west_secs = match decode::abbreviation(b"z", &settings) {
-            Ok(Some(decode::AbbreviationMeaning::Offset {
-                offset_secs,
-                is_dst: false,
-            })) => Some(-offset_secs),
-            _ => None,
-        };
+        settings.known.t_separates = matches!(decode::abbreviation(b"t", &settings), Ok(None));
+        settings.known.z_west_secs = settings.fixed_zone(b"z");
+        settings.known.utc_west_secs = settings.fixed_zone(b"utc");
         settings
+    }
+
+    /// What an abbreviation means in seconds west of Greenwich, if always the same.
+    fn fixed_zone(&self, word: &[u8]) -> Option<i32> {
+        match decode::abbreviation(word, self) {
+            Ok(Some(decode::AbbreviationMeaning::Offset { offset_secs, .. })) => Some(-offset_secs),
+            _ => None,
+        }
     }
 
     /// Before 18 a zone's past before its first transition is looked up otherwise.
@@ -226,6 +231,8 @@ fn out_of_range(type_name: &str, text: &[u8]) -> Box<ValueError> {
     ValueError::new("22008", format!("{type_name} out of range: \"{text}\""))
 }
 
+/// 2000-01-01 in seconds since 1970-01-01.
+const EPOCH_SECS: i64 = (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) as i64 * SECS_PER_DAY;
 /// The first date that is too late: 5874898-01-01.
 const DATE_END_JULIAN: i32 = 2_147_483_494;
 /// The first timestamp, 4714-11-24 BC.
@@ -241,7 +248,7 @@ const END_TIMESTAMP: i64 = 9_223_371_331_200_000_000;
 /// As the server's: 22007, 22008, 22009, 22023.
 #[inline]
 pub fn date_in(text: &[u8], settings: &DateTimeSettings) -> Result<i32, Box<ValueError>> {
-    match fast::date(text) {
+    match fast::date(text, &settings.known) {
         Some(days) => Ok(days),
         None => date_slow(text, settings),
     }
@@ -305,7 +312,7 @@ pub fn timetz_in(
     typmod: i32,
     settings: &DateTimeSettings,
 ) -> Result<(i64, i32), Box<ValueError>> {
-    let (micros, zone) = match fast::timetz(text, settings.z_west_secs) {
+    let (micros, zone) = match fast::timetz(text, &settings.known) {
         Some(value) => value,
         None => time_slow(text, "time with time zone", settings)?,
     };
@@ -337,8 +344,8 @@ pub fn timestamp_in(
     typmod: i32,
     settings: &DateTimeSettings,
 ) -> Result<i64, Box<ValueError>> {
-    let micros = match fast::timestamp(text, settings.t_separates, settings.z_west_secs) {
-        Some(parsed) => parsed.local_micros,
+    let micros = match fast::timestamp(text, &settings.known) {
+        Some(parsed) => parsed.local_micros(),
         None => timestamp_slow(text, false, settings)?,
     };
     round_timestamp(micros, typmod)
@@ -357,15 +364,14 @@ pub fn timestamptz_in(
     typmod: i32,
     settings: &DateTimeSettings,
 ) -> Result<i64, Box<ValueError>> {
-    let micros = match fast::timestamp(text, settings.t_separates, settings.z_west_secs) {
+    let micros = match fast::timestamp(text, &settings.known) {
         Some(parsed) => {
             let west_secs = parsed.west_secs.unwrap_or_else(|| {
-                let local_secs = parsed.local_micros.div_euclid(USECS_PER_SEC)
-                    + i64::from(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY;
+                let local_secs = parsed.local_secs + EPOCH_SECS;
                 determine_offset(local_secs, &settings.zone, settings.before_18()).0
             });
             // The text has a year of four digits: far from any limit.
-            parsed.local_micros + i64::from(west_secs) * USECS_PER_SEC
+            parsed.local_micros() + i64::from(west_secs) * USECS_PER_SEC
         }
         None => timestamp_slow(text, true, settings)?,
     };
@@ -391,9 +397,7 @@ fn timestamp_slow(
             let west_secs = if with_zone { decoded.west_secs } else { 0 };
             timestamp_of(&decoded.clock, west_secs).ok_or_else(|| out_of_range("timestamp", text))
         }
-        DateTimeKind::Epoch => {
-            Ok(i64::from(UNIX_EPOCH_JDATE - POSTGRES_EPOCH_JDATE) * USECS_PER_DAY)
-        }
+        DateTimeKind::Epoch => Ok(-EPOCH_SECS * USECS_PER_SEC),
         DateTimeKind::Infinity => Ok(TIMESTAMP_NOEND),
         DateTimeKind::MinusInfinity => Ok(TIMESTAMP_NOBEGIN),
     }
@@ -486,11 +490,153 @@ fn round_to(micros: i64, scale: i64) -> i64 {
 /// The session's local date and time at an instant, with the microsecond, and its offset in
 /// seconds west of Greenwich.
 fn local_now(settings: &DateTimeSettings) -> (Clock, i32) {
-    let epoch_secs = i64::from(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY;
-    let unix_secs = settings.now_micros.div_euclid(USECS_PER_SEC) + epoch_secs;
+    let unix_secs = settings.now_micros.div_euclid(USECS_PER_SEC) + EPOCH_SECS;
     let offset_secs = settings.zone.offset_at(unix_secs);
     let local = settings
         .now_micros
         .saturating_add(i64::from(offset_secs) * USECS_PER_SEC);
     (Clock::from_timestamp(local), -offset_secs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+    use std::sync::LazyLock;
+
+    /// A server with one zone and three abbreviations.
+    static ZONES: LazyLock<Arc<ZoneDb>> = LazyLock::new(|| {
+        let share = tempfile::tempdir().unwrap();
+        let path = |name: &str| share.path().join(name);
+        fs::create_dir_all(path("timezone/Europe")).unwrap();
+        fs::write(path("timezone/Europe/Berlin"), zone::tests::berlin()).unwrap();
+        fs::create_dir(path("timezonesets")).unwrap();
+        fs::write(
+            path("timezonesets/Default"),
+            "# comment\n@INCLUDE Zulu\nCET 3600\nBLN Europe/Berlin # its own\n\
+             @OVERRIDE\nCET 7200 D\nBAD No/Where\n",
+        )
+        .unwrap();
+        fs::write(path("timezonesets/Zulu"), "Z 0\nUTC 0  # Universal\n").unwrap();
+        let zones = ZoneDb::open(share.path(), "Default").unwrap();
+        // Read before the directory goes.
+        zones.zone("Europe/Berlin").unwrap();
+        Arc::new(zones)
+    });
+
+    fn settings(major: u32) -> DateTimeSettings {
+        DateTimeSettings::new(
+            DateOrder::Dmy,
+            IntervalStyle::SqlStandard,
+            ZONES.zone("europe/berlin").unwrap(),
+            Arc::clone(&ZONES),
+            0,
+            MajorVersion::from_version_num(major * 10_000).unwrap(),
+        )
+    }
+
+    fn timestamptz(text: &str) -> Result<i64, Box<ValueError>> {
+        timestamptz_in(text.as_bytes(), -1, &settings(17))
+    }
+
+    #[test]
+    fn files_of_abbreviations_include_and_override() {
+        let noon = timestamptz("2001-02-03 12:00+00").unwrap();
+        assert_eq!(timestamptz("2001-02-03 12:00 UTC"), Ok(noon));
+        assert_eq!(timestamptz("2001-02-03 14:00 CET"), Ok(noon));
+        assert_eq!(timestamptz("2001-02-03 13:00 BLN"), Ok(noon));
+        let error = timestamptz("2001-02-03 12:00 BAD").unwrap_err();
+        assert_eq!(error.sqlstate, "F0000");
+        assert_eq!(error.message, "time zone \"No/Where\" not recognized");
+        assert_eq!(
+            error.detail.as_deref(),
+            Some(
+                "This time zone name appears in the configuration file for time zone \
+                 abbreviation \"bad\"."
+            )
+        );
+    }
+
+    #[test]
+    fn a_time_that_a_change_skips_or_repeats_is_resolved_as_the_server_does() {
+        let utc = |text: &str| timestamptz(&format!("{text}+00")).unwrap();
+        // Skipped: as if the change had not been made yet.
+        assert_eq!(
+            timestamptz("2024-03-31 02:30:00"),
+            Ok(utc("2024-03-31 01:30:00"))
+        );
+        // Repeated: the second time.
+        assert_eq!(
+            timestamptz("2024-10-27 02:30:00"),
+            Ok(utc("2024-10-27 01:30:00"))
+        );
+        assert_eq!(
+            timestamptz("2024-10-27 01:59:59"),
+            Ok(utc("2024-10-26 23:59:59"))
+        );
+    }
+
+    #[test]
+    fn a_directory_without_zones_or_abbreviations_is_an_error() {
+        let share = tempfile::tempdir().unwrap();
+        fs::create_dir(share.path().join("timezone")).unwrap();
+        assert!(ZoneDb::open(share.path(), "Default").is_err());
+        fs::write(share.path().join("timezone/X"), "").unwrap();
+        let error = ZoneDb::open(share.path(), "Default").unwrap_err();
+        assert_eq!(error.sqlstate, "58P01");
+        assert!(ZoneDb::open(share.path(), "../Default").is_err());
+        assert!(ZONES.zone("No/Where").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(
+            text in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..40),
+                "[-+:./T 0-9]{0,40}".prop_map(String::into_bytes),
+                "(P|)([-+]?[0-9]{1,20}[.]?[0-9]{0,3} ?(Y|M|D|T|H|S|days|mons|us|c|BLN| |-|:)){0,6}"
+                    .prop_map(String::into_bytes),
+            ],
+            major in 14_u32..19,
+            typmod in prop_oneof![Just(-1), 0..8, any::<i32>()],
+        ) {
+            let settings = settings(major);
+            let _ = date_in(&text, &settings);
+            let _ = time_in(&text, typmod, &settings);
+            let _ = timetz_in(&text, typmod, &settings);
+            let _ = timestamp_in(&text, typmod, &settings);
+            let _ = timestamptz_in(&text, typmod, &settings);
+            let _ = interval_in(&text, typmod, &settings);
+        }
+
+        #[test]
+        fn the_fast_path_and_the_long_way_agree(
+            date in "(19|20)[0-9][0-9]-[01][0-9]-[0-3][0-9]|[0-3][0-9][-/.][01][0-9][-/.]20[0-9][0-9]",
+            time in "|[ T][0-2][0-9]:[0-5][0-9](|:[0-6][0-9](|[.][0-9]{1,16}))",
+            zone in "| ?[-+][01][0-9](|:?[0-6][0-9])| ?Z| ?UTC",
+            major in 14_u32..19,
+        ) {
+            let settings = settings(major);
+            let text = format!("{date}{time}{}", if time.is_empty() { "" } else { &zone });
+            let text = text.as_bytes();
+            if let Some(fast) = fast::timestamp(text, &settings.known) {
+                prop_assert_eq!(timestamp_slow(text, false, &settings), Ok(fast.local_micros()));
+                prop_assert_eq!(
+                    timestamp_slow(text, true, &settings),
+                    timestamptz_in(text, -1, &settings)
+                );
+                prop_assert_eq!(date_slow(text, &settings), date_in(text, &settings));
+            }
+            let text = format!("{}{zone}", time.get(1..).unwrap_or("12:00"));
+            let text = text.as_bytes();
+            if let Some(fast) = fast::timetz(text, &settings.known) {
+                let slow = time_slow(text, "time with time zone", &settings);
+                prop_assert_eq!(slow, Ok(fast));
+            }
+            if let Some(fast) = fast::time(text) {
+                prop_assert_eq!(time_slow(text, "time", &settings).map(|v| v.0), Ok(fast));
+            }
+        }
+    }
 }

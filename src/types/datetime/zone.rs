@@ -470,7 +470,8 @@ impl Block {
                 abbreviation_pos: usize::from(reader.byte()?),
                 indicators: (false, false),
             };
-            if kind.abbreviation_pos >= char_count {
+            // RFC 8536 forbids the smallest offset, which has no opposite.
+            if kind.abbreviation_pos >= char_count || kind.offset_secs == i32::MIN {
                 return None;
             }
             kinds.push(kind);
@@ -603,4 +604,123 @@ fn leap_correction(leap_seconds: &[(i64, i32)], time: i64) -> i32 {
         .rev()
         .find(|&&(at, _)| time >= at)
         .map_or(0, |&(_, correction)| correction)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A TZif file of version 2 with these 64-bit transitions (instant and type), types
+    /// (offset, DST, place of the abbreviation) and abbreviations, and a POSIX footer.
+    pub(in super::super) fn tzif(
+        transitions: &[(i64, u8)],
+        types: &[(i32, bool, u8)],
+        abbreviations: &[u8],
+        footer: &str,
+    ) -> Vec<u8> {
+        let header = |times: usize, types: usize, chars: usize| {
+            let mut bytes = b"TZif2".to_vec();
+            bytes.resize(20, 0);
+            for count in [0, 0, 0, times, types, chars] {
+                bytes.extend((count as u32).to_be_bytes());
+            }
+            bytes
+        };
+        let mut file = header(0, 1, 1);
+        file.extend([0; 7]);
+        file.extend(header(transitions.len(), types.len(), abbreviations.len()));
+        file.extend(transitions.iter().flat_map(|(at, _)| at.to_be_bytes()));
+        file.extend(transitions.iter().map(|(_, kind)| kind));
+        for (offset_secs, is_dst, pos) in types {
+            file.extend(offset_secs.to_be_bytes());
+            file.extend([u8::from(*is_dst), *pos]);
+        }
+        file.extend(abbreviations);
+        file.extend(format!("\n{footer}\n").bytes());
+        file
+    }
+
+    /// 1893 CET after LMT, then the rule of today.
+    pub(in super::super) fn berlin() -> Vec<u8> {
+        tzif(
+            &[(-2_422_054_408, 1), (1_711_846_800, 2), (1_729_990_800, 1)],
+            &[(3208, false, 0), (3600, false, 9), (7200, true, 4)],
+            b"LMT\0CEST\0CET\0",
+            "CET-1CEST,M3.5.0,M10.5.0/3",
+        )
+    }
+
+    #[test]
+    fn the_footers_rule_goes_on_where_the_files_transitions_end() {
+        let zone = Zone::from_tzif(&berlin()).unwrap();
+        // The rule's 2,000 transitions begin in 1770; those after 2024 are appended.
+        assert_eq!(zone.instants.len(), 3 + 2 * (2769 - 2024));
+        assert_eq!(zone.offset_at(-2_422_054_409), 3208);
+        assert_eq!(zone.offset_at(-2_422_054_408), 3600);
+        assert_eq!(zone.offset_at(1_711_846_800), 7200);
+        // 2025-03-30 01:00 UTC, by the rule.
+        assert_eq!(zone.offset_at(1_743_296_399), 3600);
+        assert_eq!(zone.offset_at(1_743_296_400), 7200);
+        // The rule's abbreviations are the file's.
+        assert_eq!(zone.abbreviations, b"LMT\0CEST\0CET\0");
+        assert_eq!(
+            zone.abbreviation_use(b"CEST"),
+            Some(AbbreviationUse::Fixed {
+                offset_secs: 7200,
+                is_dst: true
+            })
+        );
+        assert_eq!(zone.abbreviation_use(b"EST"), None);
+        assert!(zone.repeats_after && !zone.repeats_before);
+    }
+
+    #[test]
+    fn the_index_finds_what_a_search_finds() {
+        let zone = Zone::from_tzif(&berlin()).unwrap();
+        for time in (-4_000_000_000_i64..9_000_000_000).step_by(777_777) {
+            assert_eq!(
+                zone.instants_until(time),
+                zone.instants.partition_point(|&at| at <= time)
+            );
+        }
+        for i in 0..zone.instants.len() {
+            assert_eq!(zone.instants_until(zone.instants[i]), i + 1);
+            assert_eq!(zone.instants_until(zone.instants[i] - 1), i);
+        }
+    }
+
+    #[test]
+    fn a_file_cut_off_anywhere_in_its_data_is_no_zone() {
+        let file = berlin();
+        let footer_pos = file.len() - "\nCET-1CEST,M3.5.0,M10.5.0/3\n".len();
+        for end in 0..footer_pos {
+            assert_eq!(Zone::from_tzif(&file[..end]), None, "{end} bytes");
+        }
+        // Without its footer it is one, but does not go on.
+        let zone = Zone::from_tzif(&file[..footer_pos]).unwrap();
+        assert_eq!(zone.instants.len(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_makes_it_panic(
+            changes in prop::collection::vec((0_usize..300, any::<u8>()), 1..8),
+            time in any::<i64>(),
+        ) {
+            let mut file = berlin();
+            for (at, byte) in changes {
+                let at = at % file.len();
+                file[at] = byte;
+            }
+            if let Some(zone) = Zone::from_tzif(&file) {
+                for before_18 in [false, true] {
+                    zone.next_boundary(time, before_18);
+                    zone.abbreviation_offset(b"CET", time, before_18);
+                }
+                zone.offset_at(time);
+                zone.only_offset();
+            }
+        }
+    }
 }
