@@ -8,12 +8,23 @@ use crate::error::ValueError;
 /// Reads a boolean: true, false, yes, no, on, off, 1, 0 and prefixes that are not ambiguous.
 #[inline]
 pub(super) fn bool_in(field: &[u8]) -> Result<bool, Box<ValueError>> {
+    // A table rather than comparisons: which of the two it is cannot be predicted.
     match field {
-        b"t" | b"1" => Ok(true),
-        b"f" | b"0" => Ok(false),
+        &[byte] if LETTERS[usize::from(byte)] < 2 => Ok(LETTERS[usize::from(byte)] == 1),
         _ => bool_in_slow(field),
     }
 }
+
+/// What a single byte means; 2 for nothing.
+const LETTERS: [u8; 256] = {
+    let mut table = [2; 256];
+    let (mut i, letters) = (0, b"f0nFNt1yTY");
+    while i < letters.len() {
+        table[letters[i] as usize] = (i >= 5) as u8;
+        i += 1;
+    }
+    table
+};
 
 fn bool_in_slow(field: &[u8]) -> Result<bool, Box<ValueError>> {
     let mut word = skip_spaces(field);

@@ -11,43 +11,108 @@ pub(super) const POWERS_OF_TEN: [u64; 20] = {
     powers
 };
 
-/// The most digits that [`decimal`] takes.
-pub(super) const MAX_DECIMAL_DIGITS: usize = 16;
+/// The most digits that [`integer`] takes: any such number fits u64.
+const MAX_INTEGER_DIGITS: usize = 19;
 
-/// The number that 1 to 16 decimal digits say; `None` for anything else, the empty slice too.
+/// The number that 1 to 19 decimal digits say; `None` for anything else, the empty slice too.
 #[inline]
-pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
+pub(super) fn integer(digits: &[u8]) -> Option<u64> {
     let n = digits.len();
     if n <= 8 {
-        return decimal8(digits);
+        return digits_of(word(digits)?, n);
     }
-    if n > MAX_DECIMAL_DIGITS {
+    if n > MAX_INTEGER_DIGITS {
         return None;
     }
-    let (high, low) = digits.split_at(n - 8);
-    Some(decimal8(high)? * 100_000_000 + decimal8(low)?)
+    let (rest, last) = digits.split_at(n - 8);
+    let last = digits_of(word(last)?, 8)?;
+    if rest.len() <= 8 {
+        return Some(digits_of(word(rest)?, rest.len())? * 100_000_000 + last);
+    }
+    let (first, middle) = rest.split_at(rest.len() - 8);
+    let first = digits_of(word(first)?, first.len())?;
+    let middle = digits_of(word(middle)?, 8)?;
+    Some((first * 100_000_000 + middle) * 100_000_000 + last)
 }
 
-/// The number that 1 to 8 decimal digits say.
+/// Digits with at most one point: the digits as one number, below 10^16, and how many of them
+/// follow the point. Takes 1 to 16 bytes with at least one digit; `None` for anything else.
 #[inline]
-fn decimal8(digits: &[u8]) -> Option<u64> {
-    let n = digits.len();
-    // The digits end at the last byte of a word; the bytes before them are zero. Two loads that
-    // overlap cover any length without a loop.
-    let word = match n {
+pub(super) fn decimal(text: &[u8]) -> Option<(u64, usize)> {
+    let n = text.len();
+    if n <= 8 {
+        let word = word(text)?;
+        return match point(word) {
+            None => Some((digits_of(word, n)?, 0)),
+            Some(at) => Some((digits_of(close(word, at), n - 1)?, 7 - at)),
+        };
+    }
+    if n > 16 {
+        return None;
+    }
+    let (first, last) = text.split_at(n - 8);
+    let (n, first, last) = (first.len(), word(first)?, word(last)?);
+    if let Some(at) = point(last) {
+        let last = digits_of(close(last, at), 7)?;
+        return Some((digits_of(first, n)? * 10_000_000 + last, 7 - at));
+    }
+    let last = digits_of(last, 8)?;
+    match point(first) {
+        None => Some((digits_of(first, n)? * 100_000_000 + last, 0)),
+        // Nothing stands before the point.
+        Some(7) if n == 1 => Some((last, 8)),
+        Some(at) => {
+            let first = digits_of(close(first, at), n - 1)?;
+            Some((first * 100_000_000 + last, 15 - at))
+        }
+    }
+}
+
+/// Up to eight bytes, so that the last of them is the highest byte of the word and the lowest
+/// bytes are zero. Loads that overlap cover any length without a loop.
+#[inline]
+fn word(text: &[u8]) -> Option<u64> {
+    let n = text.len();
+    match n {
         4..=8 => {
-            let first = u32::from_le_bytes(*digits.first_chunk()?);
-            let last = u32::from_le_bytes(*digits.last_chunk()?);
-            u64::from(first) << (64 - 8 * n) | u64::from(last) << 32
+            let first = u32::from_le_bytes(*text.first_chunk()?);
+            let last = u32::from_le_bytes(*text.last_chunk()?);
+            Some(u64::from(first) << (64 - 8 * n) | u64::from(last) << 32)
         }
-        2..=3 => {
-            let first = u16::from_le_bytes(*digits.first_chunk()?);
-            let last = u16::from_le_bytes(*digits.last_chunk()?);
-            u64::from(first) << (64 - 8 * n) | u64::from(last) << 48
+        1..=3 => {
+            let (first, middle, last) = (text[0], text[n / 2], text[n - 1]);
+            Some(
+                u64::from(first) << (64 - 8 * n)
+                    | u64::from(middle) << (64 - 8 * n + 8 * (n / 2))
+                    | u64::from(last) << 56,
+            )
         }
-        1 => u64::from(digits[0]) << 56,
-        _ => return None,
-    };
+        _ => None,
+    }
+}
+
+/// Which byte of the word is the first point, 0 to 7.
+#[inline]
+fn point(word: u64) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let points = word ^ (ONES * b'.' as u64);
+    let found = points.wrapping_sub(ONES) & !points & (ONES << 7);
+    (found != 0).then(|| found.trailing_zeros() as usize / 8)
+}
+
+/// The word without byte `at`.
+#[inline]
+fn close(word: u64, at: usize) -> u64 {
+    let above = u64::MAX << (8 * at);
+    (word & !above) << 8 | word & above << 8
+}
+
+/// The number that the `n` highest bytes of a word say, 1 to 8 digits, all below them zero.
+#[inline]
+fn digits_of(word: u64, n: usize) -> Option<u64> {
+    if n == 0 {
+        return None;
+    }
     let values = word ^ 0x3030_3030_3030_3030 << (64 - 8 * n);
     if (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080 != 0 {
         return None;
@@ -82,24 +147,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_length_up_to_sixteen_is_read() {
-        let text = b"9876543210987654";
-        for n in 1..=16 {
+    fn every_length_of_an_integer_is_read() {
+        let text = b"9876543210987654321";
+        for n in 1..=19 {
             let expected = std::str::from_utf8(&text[..n]).unwrap().parse().ok();
-            assert_eq!(decimal(&text[..n]), expected);
+            assert_eq!(integer(&text[..n]), expected);
         }
+        assert_eq!(integer(b""), None);
+        assert_eq!(integer(b"12345678901234567890"), None);
+    }
+
+    #[test]
+    fn a_point_may_stand_anywhere_once() {
+        let digits = "987654321098765";
+        for n in 1..=15 {
+            for at in 0..=n {
+                let text = format!("{}.{}", &digits[..at], &digits[at..n]);
+                let number = digits[..n].parse().unwrap();
+                assert_eq!(decimal(text.as_bytes()), Some((number, n - at)), "{text}");
+                for second in 0..=n.min(14) {
+                    let mut text = text.clone();
+                    text.insert(second, '.');
+                    assert_eq!(decimal(text.as_bytes()), None, "{text}");
+                }
+            }
+        }
+        assert_eq!(
+            decimal(b"9876543210987654"),
+            Some((9_876_543_210_987_654, 0))
+        );
+        assert_eq!(decimal(b"."), None);
         assert_eq!(decimal(b""), None);
-        assert_eq!(decimal(b"12345678901234567"), None);
     }
 
     #[test]
     fn any_other_byte_at_any_place_is_refused() {
-        for n in 1..=16 {
+        for n in 1..=19 {
             for at in 0..n {
                 for byte in (0..=255u8).filter(|b| !b.is_ascii_digit()) {
                     let mut text = vec![b'9'; n];
                     text[at] = byte;
-                    assert_eq!(decimal(&text), None, "{text:?}");
+                    assert_eq!(integer(&text), None, "{text:?}");
+                    if byte != b'.' {
+                        assert_eq!(decimal(&text), None, "{text:?}");
+                    }
                 }
             }
         }

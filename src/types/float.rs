@@ -50,22 +50,8 @@ fn plain(field: &[u8]) -> Option<(bool, u64, usize)> {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, field),
     };
-    if rest.len() > digits::MAX_DECIMAL_DIGITS + 1 {
-        return None;
-    }
-    match rest.iter().position(|&b| b == b'.') {
-        None => Some((negative, digits::decimal(rest)?, 0)),
-        Some(point) => {
-            let (whole, fraction) = (&rest[..point], &rest[point + 1..]);
-            let whole = digits::decimal(whole)?;
-            let places = fraction.len();
-            let fraction = digits::decimal(fraction)?;
-            let mantissa = whole
-                .checked_mul(digits::POWERS_OF_TEN[places])?
-                .checked_add(fraction)?;
-            Some((negative, mantissa, places))
-        }
-    }
+    let (mantissa, places) = digits::decimal(rest)?;
+    Some((negative, mantissa, places))
 }
 
 fn float8_in_slow(field: &[u8]) -> Result<f64, Box<ValueError>> {

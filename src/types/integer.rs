@@ -1,6 +1,6 @@
 //! smallint, integer, bigint and oid.
 //!
-//! Nearly every value is a sign and up to 16 digits, read eight at a time. All else goes a slow
+//! Nearly every value is a sign and up to 19 digits, read eight at a time. All else goes a slow
 //! way that answers in each version what the server answers, errors too.
 //!
 //! PostgreSQL: `src/backend/utils/adt/numutils.c` (`pg_strtoint32` and the like,
@@ -43,11 +43,12 @@ pub(super) fn int_in(
         [b'-', rest @ ..] => (true, rest),
         _ => (false, field),
     };
-    match digits::decimal(digits) {
-        // At most 16 digits: the negation cannot overflow.
-        Some(n) if n < ty.limit || negative && n == ty.limit => {
-            Ok(if negative { -(n as i64) } else { n as i64 })
-        }
+    match digits::integer(digits) {
+        Some(n) if n < ty.limit || negative && n == ty.limit => Ok(if negative {
+            (n as i64).wrapping_neg()
+        } else {
+            n as i64
+        }),
         _ => int_in_slow(field, ty, version),
     }
 }
@@ -155,7 +156,7 @@ fn apply_sign(n: u64, negative: bool, limit: u64) -> Result<i64, Fault> {
 pub(super) fn oid_in(field: &[u8], version: MajorVersion) -> Result<u32, Box<ValueError>> {
     // From 16 on a leading zero announces octal.
     if field.first() != Some(&b'0') || field.len() == 1 {
-        if let Some(oid) = digits::decimal(field).and_then(|n| u32::try_from(n).ok()) {
+        if let Some(oid) = digits::integer(field).and_then(|n| u32::try_from(n).ok()) {
             return Ok(oid);
         }
     }

@@ -7,7 +7,6 @@
 //! `parse_object`, `json_errdetail`), `src/backend/utils/adt/jsonfuncs.c`
 //! (`json_errsave_error`), `json.c` (`json_in`).
 
-use super::Settings;
 use super::digits::HEX;
 use super::wording::{first_char, shown};
 use crate::error::ValueError;
@@ -79,10 +78,11 @@ pub(super) struct Buffers {
 #[inline]
 pub(super) fn json_in(
     field: &[u8],
-    settings: &Settings,
+    version: MajorVersion,
+    encoding: Encoding,
     buffers: &mut Buffers,
 ) -> Result<(), Box<ValueError>> {
-    parse(field, settings, buffers, &mut Validator)
+    parse(field, version, encoding, buffers, &mut Validator)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,13 +120,15 @@ struct Lexer<'f> {
     /// Where it ends.
     end: usize,
     token: Token,
-    settings: &'f Settings,
+    version: MajorVersion,
+    encoding: Encoding,
 }
 
 /// Parses a document and hands it to the handler.
 pub(super) fn parse<H: Handler>(
     field: &[u8],
-    settings: &Settings,
+    version: MajorVersion,
+    encoding: Encoding,
     buffers: &mut Buffers,
     handler: &mut H,
 ) -> Result<(), Box<ValueError>> {
@@ -137,7 +139,8 @@ pub(super) fn parse<H: Handler>(
         start: 0,
         end: 0,
         token: Token::End,
-        settings,
+        version,
+        encoding,
     };
     lexer.lex::<H>(decoded)?;
     loop {
@@ -403,7 +406,7 @@ impl<'f> Lexer<'f> {
                 b'"' => break,
                 b'\\' => pos = self.lex_escape::<H>(pos + 1, &mut high_surrogate, decoded)?,
                 // Until 15 control characters are looked at before a pending surrogate.
-                0..=31 if high_surrogate.is_none() || !self.settings.version.at_least(16) => {
+                0..=31 if high_surrogate.is_none() || !self.version.at_least(16) => {
                     return Err(syntax(format!(
                         "Character with value 0x{byte:02x} must be escaped."
                     )));
@@ -441,7 +444,7 @@ impl<'f> Lexer<'f> {
         if byte == b'u' {
             let code = self.lex_hex(pos + 1)?;
             if H::DECODES {
-                decode_unit(code, high_surrogate, self.settings, decoded)?;
+                decode_unit(code, high_surrogate, self.version, self.encoding, decoded)?;
             }
             return Ok(pos + 5);
         }
@@ -456,7 +459,7 @@ impl<'f> Lexer<'f> {
             b'r' => b'\r',
             b't' => b'\t',
             _ => {
-                let character = first_char(&self.input[pos..], self.settings.encoding);
+                let character = first_char(&self.input[pos..], self.encoding);
                 return Err(syntax(format!(
                     "Escape sequence \"\\{}\" is invalid.",
                     shown(character)
@@ -515,7 +518,8 @@ impl<'f> Lexer<'f> {
 fn decode_unit(
     code: u32,
     high_surrogate: &mut Option<u32>,
-    settings: &Settings,
+    version: MajorVersion,
+    encoding: Encoding,
     decoded: &mut Vec<u8>,
 ) -> Result<(), Box<ValueError>> {
     let code = match (code, high_surrogate.take()) {
@@ -534,9 +538,9 @@ fn decode_unit(
     };
     match char::from_u32(code) {
         Some(c) if code != 0 => {
-            match settings.encoding {
+            match encoding {
                 Encoding::SingleByte(name) if !c.is_ascii() => {
-                    decoded.push(to_single_byte(c, name, settings.version)?);
+                    decoded.push(to_single_byte(c, name, version)?);
                 }
                 _ => decoded.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             }

@@ -3,9 +3,10 @@
 //! PostgreSQL: `src/backend/utils/adt/jsonb.c`, `jsonb_in`, `jsonb_in_scalar`.
 
 use super::json::{self, Handler};
+use super::numeric;
 use super::wording::invalid_allocation;
-use super::{Settings, numeric};
 use crate::error::ValueError;
+use crate::record::Encoding;
 use pgformat::datum::jsonb::{Builder, LimitError, MAX_LENGTH};
 use pgformat::version::MajorVersion;
 
@@ -20,16 +21,17 @@ pub(super) struct Buffers {
 /// Reads a jsonb; the payload lies in the buffers.
 pub(super) fn jsonb_in<'a>(
     field: &[u8],
-    settings: &Settings,
+    version: MajorVersion,
+    encoding: Encoding,
     buffers: &'a mut Buffers,
 ) -> Result<&'a [u8], Box<ValueError>> {
     buffers.builder.clear();
     let mut writer = Writer {
         builder: &mut buffers.builder,
         numeric: &mut buffers.numeric,
-        version: settings.version,
+        version,
     };
-    json::parse(field, settings, &mut buffers.json, &mut writer)?;
+    json::parse(field, version, encoding, &mut buffers.json, &mut writer)?;
     buffers.builder.finish().map_err(limit)
 }
 

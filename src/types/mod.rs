@@ -24,6 +24,8 @@ mod integer;
 mod json;
 mod jsonb;
 mod numeric;
+#[cfg(test)]
+mod tests;
 mod uuid;
 mod wording;
 
@@ -189,7 +191,7 @@ impl Encoder {
         settings: &Settings,
         out: &mut TupleBuilder,
     ) -> Result<(), Box<ValueError>> {
-        let version = settings.version;
+        let (version, encoding) = (settings.version, settings.encoding);
         match self.0 {
             Kind::Int4 => {
                 let value = integer::int_in(field, &integer::INTEGER, version)?;
@@ -201,13 +203,9 @@ impl Encoder {
             }
             Kind::Text => put_text(field, out)?,
             Kind::Varchar { max_chars } => {
-                put_text(
-                    character::varchar_in(field, max_chars, settings.encoding)?,
-                    out,
-                )?;
+                put_text(character::varchar_in(field, max_chars, encoding)?, out)?;
             }
             Kind::Bpchar { max_chars } => {
-                let encoding = settings.encoding;
                 let value = character::bpchar_in(field, max_chars, encoding, &mut scratch.text)?;
                 put_text(value, out)?;
             }
@@ -248,13 +246,18 @@ impl Encoder {
                 &mut scratch.text,
             )?),
             Kind::Json => {
-                json::json_in(field, settings, &mut scratch.json)?;
+                json::json_in(field, version, encoding, &mut scratch.json)?;
                 put_text(field, out)?;
             }
-            Kind::Jsonb => out.put_varlena(jsonb::jsonb_in(field, settings, &mut scratch.jsonb)?),
+            Kind::Jsonb => out.put_varlena(jsonb::jsonb_in(
+                field,
+                version,
+                encoding,
+                &mut scratch.jsonb,
+            )?),
             Kind::Oid => out.put_fixed(&integer::oid_in(field, version)?.to_le_bytes()),
             Kind::Char => out.put_fixed(&[character::char_in(field, version)]),
-            Kind::Name => out.put_fixed(&character::name_in(field, settings.encoding)),
+            Kind::Name => out.put_fixed(&character::name_in(field, encoding)),
             Kind::Time { typmod } => {
                 let value = datetime::time_in(field, typmod, &settings.datetime)?;
                 out.put_fixed(&value.to_le_bytes());

@@ -1,7 +1,7 @@
 //! numeric.
 //!
-//! Plain decimals of up to 16 digits on either side of the point are turned into digits of base
-//! 10000 at once; all else goes the server's way digit by digit.
+//! Plain decimals of up to 16 bytes are turned into digits of base 10000 at once; all else goes
+//! the server's way digit by digit.
 //!
 //! PostgreSQL: `src/backend/utils/adt/numeric.c`, `numeric_in`, `set_var_from_str`,
 //! `set_var_from_non_decimal_integer_str`, `apply_typmod`, `round_var`, `make_result`.
@@ -47,9 +47,14 @@ pub(super) struct Buffers {
     out: Vec<u8>,
 }
 
+const TEN_TO_8: u64 = 100_000_000;
+/// Digits of base 10000 that a plain decimal has at most.
+const MAX_PLAIN_DIGITS: i32 = 5;
+
 /// A payload that was built at once.
+#[derive(Clone, Copy)]
 pub(super) struct Plain {
-    bytes: [u8; 20],
+    bytes: [u8; 16],
     len: usize,
 }
 
@@ -60,86 +65,61 @@ impl Plain {
     }
 }
 
-/// The payload of `[-]ddd[.ddd]`, if it has up to 16 digits on either side of the point and
-/// fits the type without rounding; else `None`, which says nothing of the field.
+/// The payload of `[-]ddd[.ddd]`, if that is short and fits the type without rounding; else
+/// `None`, which says nothing of the field.
 #[inline]
 pub(super) fn plain(field: &[u8], typmod: Option<Typmod>) -> Option<Plain> {
     let (negative, rest) = match field {
         [b'-', rest @ ..] => (true, rest),
         _ => (false, field),
     };
-    let (whole, fraction) = match rest.iter().position(|&b| b == b'.') {
-        Some(point) => (&rest[..point], &rest[point + 1..]),
-        None => (rest, &[][..]),
-    };
-    let whole = digits::decimal(whole)?;
-    let places = fraction.len();
+    let (number, places) = digits::decimal(rest)?;
     let mut dscale = places as i32;
     if let Some(typmod) = typmod {
-        let max_digits = usize::try_from(typmod.max_digits()).ok()?;
-        if dscale > typmod.scale
-            || max_digits < POWERS_OF_TEN.len() && whole >= POWERS_OF_TEN[max_digits]
-        {
+        if dscale > typmod.scale {
             return None;
         }
         dscale = typmod.scale;
-    }
-
-    let base = u64::from(NBASE);
-    let mut digits = [0u16; 8];
-    let mut end = 0;
-    // Digits before the point, from the first that is not zero.
-    let mut put = |n: u64, count: &mut usize| {
-        digits[*count] = n as u16;
-        *count += 1;
-    };
-    if whole >= base * base * base {
-        put(whole / (base * base * base), &mut end);
-    }
-    if whole >= base * base {
-        put(whole / (base * base) % base, &mut end);
-    }
-    if whole >= base {
-        put(whole / base % base, &mut end);
-    }
-    if whole > 0 {
-        put(whole % base, &mut end);
-    }
-    let mut weight = end as i32 - 1;
-    if places > 0 {
-        let groups = places.div_ceil(DEC_DIGITS);
-        let aligned =
-            digits::decimal(fraction)?.checked_mul(POWERS_OF_TEN[groups * DEC_DIGITS - places])?;
-        for group in (0..groups).rev() {
-            let digit = aligned / POWERS_OF_TEN[group * DEC_DIGITS] % base;
-            if digit == 0 && end == 0 {
-                weight -= 1;
-            } else {
-                put(digit, &mut end);
-            }
+        // The number has `places` digits more than what stands before its point.
+        let max_digits = usize::try_from(typmod.max_digits()).ok()? + places;
+        if max_digits < POWERS_OF_TEN.len() && number >= POWERS_OF_TEN[max_digits] {
+            return None;
         }
     }
-    while end > 0 && digits[end - 1] == 0 {
-        end -= 1;
-    }
-    let header = if end == 0 {
-        Header::new(false, 0, dscale)?
+
+    // Zeros at the end align the point to base 10000: at most 16 digits become 19.
+    let aligned = number * POWERS_OF_TEN[places.wrapping_neg() % DEC_DIGITS];
+    let groups_after_point = places.div_ceil(DEC_DIGITS);
+    let (first, middle, last) = (
+        aligned / (TEN_TO_8 * TEN_TO_8),
+        (aligned / TEN_TO_8 % TEN_TO_8) as u32,
+        (aligned % TEN_TO_8) as u32,
+    );
+    let base = u32::from(NBASE);
+    let digits = u128::from(first)
+        | u128::from(middle / base) << 16
+        | u128::from(middle % base) << 32
+        | u128::from(last / base) << 48
+        | u128::from(last % base) << 64;
+    // What is zero at either end is not stored; no branch could predict how much that is.
+    let (header, digits) = if digits == 0 {
+        (Header::new(false, 0, dscale)?, 0)
     } else {
-        Header::new(negative, weight, dscale)?
+        let zeros = digits.trailing_zeros() / 16;
+        let weight = MAX_PLAIN_DIGITS - zeros as i32 - groups_after_point as i32 - 1;
+        (
+            Header::new(negative, weight, dscale)?,
+            digits >> (zeros * 16),
+        )
     };
-    let head = header.as_bytes();
-    let mut plain = Plain {
-        bytes: [0; 20],
-        len: head.len() + end * 2,
+    let &[a, b] = header.as_bytes() else {
+        return None;
     };
-    plain.bytes[..head.len()].copy_from_slice(head);
-    for (to, digit) in plain.bytes[head.len()..]
-        .chunks_exact_mut(2)
-        .zip(&digits[..end])
-    {
-        to.copy_from_slice(&digit.to_le_bytes());
-    }
-    Some(plain)
+    let bits = 128 - digits.leading_zeros() as usize;
+    Some(Plain {
+        bytes: (digits << 16 | u128::from(u16::from_le_bytes([a, b]))).to_le_bytes(),
+        len: 2 + bits.div_ceil(16) * 2,
+    })
 }
 
 /// Reads any numeric; the payload lies in the buffers or is a constant.

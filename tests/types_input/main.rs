@@ -1,5 +1,6 @@
-//! Every input function of the types that are not dates or times, against real servers: the
-//! stored bytes, the text, and every word of the errors.
+//! Every input function of the types that are built natively, against real servers: the stored
+//! bytes, the text, and every word of the errors. (Dates and times have a test of their own; here
+//! they only go through the table of types.)
 
 mod corpus;
 mod json;
@@ -1185,4 +1186,43 @@ fn documents_nest_as_deep_as_the_server_can_read_them() {
             );
         }
     }
+}
+
+#[test]
+fn dates_and_times_go_through_the_same_table() {
+    let texts: Vec<String> = [
+        "2001-12-31",
+        "2001-12-31 04:05:06.789",
+        "2001-12-31 04:05:06.789+01",
+        "04:05:06.789",
+        "04:05:06.789+01",
+        "1 day 02:03:04.5678",
+        "infinity",
+        "epoch",
+        "0044-03-15 BC",
+        "",
+        "x",
+        "2001-02-30",
+        "25:00:00",
+        "2001-12-31 23:59:59.9999999",
+    ]
+    .map(str::to_owned)
+    .into();
+    try_all(
+        &[
+            "date",
+            "time",
+            "time(2)",
+            "timetz",
+            "timetz(2)",
+            "timestamp",
+            "timestamp(3)",
+            "timestamptz",
+            "timestamptz(3)",
+            "interval",
+            "interval(2)",
+            "interval day to minute",
+        ],
+        &texts,
+    );
 }
