@@ -494,10 +494,10 @@ impl<'a> ChunkReader<'a> {
         let split = line::split(text, self.format, &mut self.fields);
         self.field_count = 0;
         if let Err(error) = split {
-            return Err(self.refuse(error));
+            return Err(self.refuse(*error));
         }
         if let Err(error) = self.check_count() {
-            return Err(self.refuse(error));
+            return Err(self.refuse(*error));
         }
         Ok(true)
     }
@@ -513,7 +513,7 @@ impl<'a> ChunkReader<'a> {
             self.field_count = 0;
             if let Err(error) = checked {
                 self.done = true;
-                return Err(self.refuse(error));
+                return Err(self.refuse(*error));
             }
         }
         self.end_of_data = by == LineEnd::Marker;
@@ -647,9 +647,8 @@ impl<'a> ChunkReader<'a> {
                 _ => return Err(fault(corrupt)),
             }
         }
-        let end = match self.peek(i)? {
-            Some(end @ (b'\r' | b'\n')) => end,
-            _ => return Err(fault(corrupt)),
+        let Some(end @ (b'\r' | b'\n')) = self.peek(i)? else {
+            return Err(fault(corrupt));
         };
         if !ends_line(end, eol) {
             return Err(fault(style));
@@ -747,13 +746,13 @@ impl<'a> ChunkReader<'a> {
         Ok(())
     }
 
-    fn refuse(&self, error: Box<ValueError>) -> Box<RecordError> {
+    fn refuse(&self, error: ValueError) -> Box<RecordError> {
         let Fields { refs, scratch } = &self.fields;
         let is_short = self.field_count > 0 && self.field_count < self.format.columns.len();
         let present = if is_short { &refs[..] } else { &[] };
         Box::new(RecordError {
             line_in_chunk: self.line,
-            error: *error,
+            error,
             line_text: Some(limit_printout(&self.data[self.start..self.end])),
             present: present
                 .iter()
