@@ -411,10 +411,13 @@ pub(crate) fn describe(error: &postgres::Error) -> String {
     }
 }
 
+fn own_uid() -> u32 {
+    fs::metadata("/proc/self").expect("/proc").uid()
+}
+
 /// The uid and gid that the servers' programs run under, when we are root.
 fn server_user() -> Option<(u32, u32)> {
-    let own_uid = fs::metadata("/proc/self").expect("/proc").uid();
-    if own_uid != 0 {
+    if own_uid() != 0 {
         return None;
     }
     let passwd = fs::read_to_string("/etc/passwd").expect("/etc/passwd");
@@ -453,7 +456,9 @@ fn template(version: u32, programs: &Path) -> PathBuf {
     let exact = run(Command::new(programs.join("bin/postgres")).arg("--version")).expect_success();
     let exact = exact.split_whitespace().nth(2).expect("a version number");
     let templates = target_dir().join("templates");
-    let template = templates.join(format!("{version}-{exact}"));
+    let uid = server_user().map_or_else(own_uid, |(uid, _)| uid);
+    let name = format!("{version}-{exact}-{uid}");
+    let template = templates.join(&name);
     if template.exists() {
         return template;
     }
@@ -473,12 +478,12 @@ fn template(version: u32, programs: &Path) -> PathBuf {
         ])
         .stdin(Stdio::null()))
     .expect_success();
-    // Several processes may make it at once: whoever renames first has made it.
-    let ours = templates.join(format!("{version}-{exact}.{}", std::process::id()));
-    copy_tree(&data, &ours);
-    if fs::rename(&ours, &template).is_err() {
+    // Several tests may make it at once: whoever renames first has made it.
+    let ours = tempfile::tempdir_in(&templates).expect("room in target/templates");
+    let copy = ours.path().join("data");
+    copy_tree(&data, &copy);
+    if fs::rename(&copy, &template).is_err() {
         assert!(template.exists(), "target/templates cannot be filled");
-        fs::remove_dir_all(&ours).expect("the surplus template removed");
     }
     template
 }
