@@ -477,7 +477,7 @@ impl<'b, 'a> Build<'b, 'a> {
             self.workshop.files,
         )?;
         let pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
-        let mut builder = ToastIndexBuilder::new(pages);
+        let mut builder = ToastIndexBuilder::new(self.workshop.settings.version, pages);
         let log = std::mem::take(&mut table.turns.state().toast_log);
         let mut tuples = 0;
         for (chunk_id, chunk_seq, tid) in log.replay(self.workshop.first_value_id) {

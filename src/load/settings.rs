@@ -4,6 +4,7 @@ use crate::catalog::Collation;
 use crate::catalog::read;
 use crate::cluster::facts::Facts;
 use crate::error::Result;
+use crate::record::encoding::Encoding;
 use crate::types::Settings;
 use crate::types::datetime::{DateOrder, DateTimeSettings, IntervalStyle, ZoneDb};
 use postgres::Client;
@@ -47,6 +48,7 @@ fn settings(facts: &Facts, now_micros: i64) -> Result<Settings, String> {
         .ok_or_else(|| format!("IntervalStyle {} is not known", facts.interval_style))?;
     Ok(Settings {
         version: facts.version,
+        encoding: Encoding::Utf8,
         datetime: DateTimeSettings::new(
             date_order,
             interval_style,
