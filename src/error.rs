@@ -159,7 +159,6 @@ impl Error {
                 ("53100", Some("Free some space and run the command again."))
             }
             Some(libc::ENFILE | libc::EMFILE) => ("53000", None),
-            Some(libc::EIO) => ("58030", None),
             _ => ("58030", None),
         };
         let mut e = Error::environment(

@@ -39,7 +39,7 @@ use built::{BuiltFork, BuiltTable};
 use inputs::{InputChunks, Inputs};
 use options::{BuildOptions, WalMode};
 use pipeline::{TableJob, Workshop};
-use plan::{How, IndexPlan, ServerView, TablePlan};
+use plan::{How, IndexPlan, InputPlan, ServerView, TablePlan};
 use progress::Progress;
 use report::{By, IndexReport, Report, TableReport, VerbTimes};
 use source_spec::SourceSpec;
@@ -238,13 +238,7 @@ impl Build<'_> {
         };
         let opened = native
             .iter()
-            .map(|i| {
-                tables[*i]
-                    .inputs
-                    .iter()
-                    .map(|input| Opened::open(&input.file))
-                    .collect()
-            })
+            .map(|i| tables[*i].inputs.iter().map(Opened::open).collect())
             .collect::<Result<Vec<Vec<Opened>>>>()?;
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.options.jobs)
@@ -453,8 +447,8 @@ enum Opened {
 }
 
 impl Opened {
-    fn open(path: &Path) -> Result<Opened> {
-        Ok(match source::open(path, None)? {
+    fn open(input: &InputPlan) -> Result<Opened> {
+        Ok(match source::open(&input.file, input.charset)? {
             Input::File(file) => Opened::File(file),
             Input::Stream(stream) => Opened::Stream(Mutex::new(Some(stream))),
         })

@@ -8,7 +8,6 @@ use super::plan::{InputPlan, NativePlan, TablePlan};
 use crate::build::lz4::BundledLz4;
 use crate::catalog::Relation;
 use crate::error::{Error, Place, ValueError};
-use crate::record::chunk::Chunk;
 use crate::record::error::{RecordError, limit_printout};
 use crate::record::reader::{ChunkReader, Record};
 use crate::sort::{IndexSpec, KeyBuffer};
@@ -55,6 +54,19 @@ struct Attribute {
     not_null: bool,
 }
 
+/// Bytes of tuples from which a chunk is placed in parts: a value of two bytes in the input may
+/// be padded to thousands.
+const FULL_BYTES: usize = 16 << 20;
+
+/// How far packing came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// To the end of the chunk.
+    Done,
+    /// To as many tuples as should be in memory; records are left.
+    Full,
+}
+
 /// Packs chunks of one table.
 #[derive(Debug)]
 pub struct Packer<'p> {
@@ -89,10 +101,6 @@ pub struct Packed {
     /// For each row the line in the chunk that it begins on; empty where row n begins on line
     /// `first_row_line + n`.
     pub row_lines: Vec<u32>,
-    /// Lines of the chunk.
-    pub lines: u64,
-    /// An end-of-data marker was met.
-    pub end_of_data: bool,
 }
 
 impl<'p> Packer<'p> {
@@ -132,29 +140,25 @@ impl<'p> Packer<'p> {
                 keys: specs.iter().map(|spec| spec.new_buffer()).collect(),
                 first_row_line: 1,
                 row_lines: Vec::new(),
-                lines: 0,
-                end_of_data: false,
             },
             specs,
         }
     }
 
-    /// Packs the records of `chunk`, which is of input number `input_index`.
+    /// Packs records from `reader`, of input number `input_index`, until there are no more or
+    /// their tuples have grown large. What was packed before is forgotten.
     ///
     /// # Errors
     /// The first record that is refused. What was packed before it is of no use.
     pub fn pack(
         &mut self,
-        chunk: &Chunk,
+        reader: &mut ChunkReader<'_>,
         input_index: usize,
         input: &InputPlan,
-    ) -> Result<(), PackError> {
+    ) -> Result<Packing, PackError> {
         self.packed.clear();
         let attributes = std::mem::take(&mut self.attributes[input_index]);
-        let mut reader = ChunkReader::new(chunk, &input.format);
-        let result = self.pack_records(&mut reader, &attributes, input);
-        self.packed.lines = reader.lines();
-        self.packed.end_of_data = reader.end_of_data();
+        let result = self.pack_records(reader, &attributes, input);
         self.attributes[input_index] = attributes;
         result
     }
@@ -164,11 +168,15 @@ impl<'p> Packer<'p> {
         reader: &mut ChunkReader<'_>,
         attributes: &[Attribute],
         input: &InputPlan,
-    ) -> Result<(), PackError> {
-        while let Some(record) = reader.next().map_err(|e| PackError::of_record(*e))? {
-            self.pack_record(&record, attributes, input)?;
+    ) -> Result<Packing, PackError> {
+        while self.packed.builder.arena().len() + self.packed.toast.arena().len() < FULL_BYTES {
+            match reader.next() {
+                Ok(Some(record)) => self.pack_record(&record, attributes, input)?,
+                Ok(None) => return Ok(Packing::Done),
+                Err(error) => return Err(self.refused_record(*error, attributes, input)),
+            }
         }
-        Ok(())
+        Ok(Packing::Full)
     }
 
     #[inline]
@@ -187,21 +195,21 @@ impl<'p> Packer<'p> {
             let value = attribute
                 .field
                 .and_then(|field| record.field(field as usize));
-            match (value, &attribute.encoder) {
-                (Some(value), Some(encoder)) => {
-                    if encoder
-                        .encode(value, &mut self.scratch, self.settings, builder)
-                        .is_err()
-                    {
-                        return Err(self.first_bad_value(record, attributes, input));
-                    }
+            if let (Some(value), Some(encoder)) = (value, &attribute.encoder) {
+                if encoder
+                    .encode(value, &mut self.scratch, self.settings, builder)
+                    .is_err()
+                {
+                    let values = (0..record.len()).map(|field| record.field(field));
+                    return Err(self
+                        .first_bad_value(values, record.line(), attributes, input)
+                        .expect("a value that was refused is refused when it stands alone"));
                 }
-                _ => {
-                    if attribute.not_null && null_refused.is_none() {
-                        null_refused = Some(index);
-                    }
-                    builder.put_null();
+            } else {
+                if attribute.not_null && null_refused.is_none() {
+                    null_refused = Some(index);
                 }
+                builder.put_null();
             }
         }
         let mut tuple = builder.finish_row();
@@ -261,19 +269,38 @@ impl<'p> Packer<'p> {
         Ok(())
     }
 
-    /// The error that COPY meets first: it reads the fields in the input's order, which need
-    /// not be the table's.
+    /// A record that the reader refuses. One with too few fields has its fields converted first,
+    /// as COPY does before it misses the next.
     #[cold]
-    fn first_bad_value(
+    fn refused_record(
         &mut self,
-        record: &Record<'_>,
+        error: RecordError,
         attributes: &[Attribute],
         input: &InputPlan,
     ) -> PackError {
+        let present = error.present.iter().map(Option::as_deref);
+        self.first_bad_value(present, error.line_in_chunk, attributes, input)
+            .unwrap_or(PackError {
+                line_in_chunk: error.line_in_chunk,
+                column: None,
+                value: error.line_text,
+                error: Box::new(error.error),
+            })
+    }
+
+    /// The error that COPY meets first among values in the order of the input, which need not
+    /// be the table's.
+    #[cold]
+    fn first_bad_value<'v>(
+        &mut self,
+        values: impl Iterator<Item = Option<&'v [u8]>>,
+        line_in_chunk: u64,
+        attributes: &[Attribute],
+        input: &InputPlan,
+    ) -> Option<PackError> {
         self.packed.builder.abandon_row();
-        for (field, &index) in input.fields.iter().enumerate() {
-            let (Some(value), Some(encoder)) = (record.field(field), &attributes[index].encoder)
-            else {
+        for (value, &index) in values.zip(&input.fields) {
+            let (Some(value), Some(encoder)) = (value, &attributes[index].encoder) else {
                 continue;
             };
             let layout = Arc::from([self.packed.builder.layout()[index]]);
@@ -281,15 +308,15 @@ impl<'p> Packer<'p> {
             alone.begin_row();
             if let Err(error) = encoder.encode(value, &mut self.scratch, self.settings, &mut alone)
             {
-                return PackError {
-                    line_in_chunk: record.line(),
+                return Some(PackError {
+                    line_in_chunk,
                     column: Some(self.relation.columns[index].name.clone()),
                     value: Some(limit_printout(value)),
                     error,
-                };
+                });
             }
         }
-        unreachable!("a value that was refused is accepted when it stands alone")
+        None
     }
 
     /// PostgreSQL: src/backend/executor/execMain.c, ExecConstraints.
@@ -333,8 +360,6 @@ impl Packed {
         self.keys.iter_mut().for_each(|keys| keys.truncate(0));
         self.row_lines.clear();
         self.first_row_line = 1;
-        self.lines = 0;
-        self.end_of_data = false;
     }
 
     /// Remembers where the next row begins, without a word while each row has one line.
@@ -357,15 +382,6 @@ impl Packed {
 }
 
 impl PackError {
-    fn of_record(error: RecordError) -> PackError {
-        PackError {
-            line_in_chunk: error.line_in_chunk,
-            column: None,
-            value: error.line_text,
-            error: Box::new(error.error),
-        }
-    }
-
     #[cold]
     fn of_row(error: Box<ValueError>, record: &Record<'_>) -> PackError {
         PackError {

@@ -13,8 +13,8 @@
 use super::built::{BuiltFork, BuiltIndex, BuiltTable};
 use super::inputs::{Inputs, Ticket};
 use super::marks::{ChunkMark, Marks};
-use super::pack::Packer;
-use super::place::{PlacedHeap, Placer};
+use super::pack::{Packed, Packer, Packing};
+use super::place::{PlacedHeap, Placement, Placer};
 use super::plan::{NativePlan, TablePlan};
 use super::progress::Progress;
 use super::report::VerbTimes;
@@ -27,6 +27,7 @@ use crate::build::sequential::SequentialPages;
 use crate::build::writer::WriterPool;
 use crate::error::{Error, Place, Result};
 use crate::record::chunk::{Chunk, Follows};
+use crate::record::reader::ChunkReader;
 use crate::sort::{IndexSpec, Sorter};
 use crate::types::Settings;
 use pgformat::datum::text;
@@ -151,12 +152,65 @@ struct Ordered {
     marks: Marks,
 }
 
+impl Ordered {
+    /// Begins the next input, if it is the next.
+    fn enter(&mut self, input: usize) {
+        if self.input != input {
+            (self.input, self.ended_at, self.lines, self.end_of_data) = (input, 0, 0, false);
+        }
+    }
+
+    /// Places packed rows after all those before.
+    fn place(&mut self, first_value_id: Oid, packed: &mut Packed, places: &mut Places) {
+        // Value ids become final before tuples are passed on to the next page's sealer.
+        let value_base = first_value_id + self.values;
+        self.values += packed.toast.value_count();
+        let patches = packed.toast.pointer_patches();
+        add_base_to_pointers(packed.builder.arena_mut(), patches, value_base);
+        packed.toast.add_base(value_base);
+        let Places {
+            heap,
+            toast,
+            tids,
+            toast_tids,
+        } = places;
+        *heap = self
+            .heap
+            .place(packed.builder.arena(), &packed.tuples, tids);
+        *toast = self
+            .toast
+            .place(packed.toast.arena(), packed.toast.tuples(), toast_tids);
+        self.toast_log.extend(&packed.toast);
+        self.rows += packed.tuples.len() as u64;
+        if let Some(first) = tids.first() {
+            self.marks.push(ChunkMark {
+                first: *first,
+                input: self.input,
+                first_row_line: self.lines + packed.first_row_line,
+                row_lines: packed
+                    .row_lines
+                    .iter()
+                    .map(|l| l - packed.first_row_line as u32)
+                    .collect(),
+            });
+        }
+    }
+}
+
+/// Where packed rows go.
+#[derive(Debug, Default)]
+struct Places {
+    heap: Placement,
+    toast: Placement,
+    tids: Vec<Tid>,
+    toast_tids: Vec<Tid>,
+}
+
 /// What a worker keeps from step to step.
 #[derive(Default)]
 struct Worker<'a> {
     chunk: Chunk,
-    tids: Vec<Tid>,
-    toast_tids: Vec<Tid>,
+    places: Places,
     /// The packer of the table it worked at last.
     packer: Option<(usize, Packer<'a>)>,
     times: VerbTimes,
@@ -191,7 +245,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'b, 'a> Build<'b, 'a> {
+impl<'a> Build<'_, 'a> {
     /// One chunk of some table, then the next step.
     fn step<'s>(&'s self, mut worker: Worker<'a>, scope: &Scope<'s>)
     where
@@ -255,8 +309,7 @@ impl<'b, 'a> Build<'b, 'a> {
     fn chunk(&self, table: &TableBuild<'a>, ticket: Ticket, worker: &mut Worker<'a>) -> Result<()> {
         let Worker {
             chunk,
-            tids,
-            toast_tids,
+            places,
             packer,
             times,
         } = worker;
@@ -266,19 +319,16 @@ impl<'b, 'a> Build<'b, 'a> {
         let packer = match packer {
             Some((number, packer)) if *number == table.number => packer,
             other => {
-                &mut other
-                    .insert((
-                        table.number,
-                        Packer::new(table.job.table, table.job.native, self.workshop.settings),
-                    ))
-                    .1
+                let packer = Packer::new(table.job.table, table.job.native, self.workshop.settings);
+                &mut other.insert((table.number, packer)).1
             }
         };
         let mut read = inputs.read(ticket, chunk);
         watch.lap(&mut times.read);
+        let mut reader = ChunkReader::new(chunk, &input.format);
         let mut packed = match &read {
-            Ok(()) => packer.pack(chunk, ticket.input, input),
-            Err(_) => Ok(()),
+            Ok(()) => packer.pack(&mut reader, ticket.input, input),
+            Err(_) => Ok(Packing::Done),
         };
         watch.lap(&mut times.pack);
 
@@ -286,80 +336,70 @@ impl<'b, 'a> Build<'b, 'a> {
             return Ok(());
         };
         watch.lap(&mut times.wait);
-        let state = &mut *ordered;
-        if state.input != ticket.input {
-            (state.input, state.ended_at, state.lines, state.end_of_data) =
-                (ticket.input, 0, 0, false);
-        }
-        if state.end_of_data {
+        ordered.enter(ticket.input);
+        if ordered.end_of_data {
             ordered.pass();
             return Ok(());
         }
         if read.is_ok() {
-            match inputs.follows(ticket, chunk, state.ended_at) {
+            match inputs.follows(ticket, chunk, ordered.ended_at) {
                 Follows::Yes => {}
                 Follows::Empty => {
                     ordered.pass();
                     return Ok(());
                 }
                 Follows::Reparse => {
-                    read = inputs.reread(ticket, state.ended_at, chunk);
+                    read = inputs.reread(ticket, ordered.ended_at, chunk);
+                    reader = ChunkReader::new(chunk, &input.format);
                     packed = match &read {
-                        Ok(()) => packer.pack(chunk, ticket.input, input),
-                        Err(_) => Ok(()),
+                        Ok(()) => packer.pack(&mut reader, ticket.input, input),
+                        Err(_) => Ok(Packing::Done),
                     };
                 }
             }
         }
         read?;
-        let lines_before = state.lines;
-        packed.map_err(|e| e.locate(&input.label, lines_before))?;
-        let packed = &mut packer.packed;
-        state.ended_at = chunk.ends_at();
-        let lines_before = std::mem::replace(&mut state.lines, lines_before + packed.lines);
-        state.end_of_data = packed.end_of_data;
-        state.rows += packed.tuples.len() as u64;
-        // Value ids become final before tuples are passed on to the next chunk's page.
-        let value_base = self.workshop.first_value_id + state.values;
-        state.values += packed.toast.value_count();
-        add_base_to_pointers(
-            packed.builder.arena_mut(),
-            packed.toast.pointer_patches(),
-            value_base,
-        );
-        packed.toast.add_base(value_base);
-        let heap = state
-            .heap
-            .place(packed.builder.arena(), &packed.tuples, tids);
-        let toast = state
-            .toast
-            .place(packed.toast.arena(), packed.toast.tuples(), toast_tids);
-        state.toast_log.extend(&packed.toast);
-        if let Some(first) = tids.first() {
-            state.marks.push(ChunkMark {
-                first: *first,
-                input: ticket.input,
-                first_row_line: lines_before + packed.first_row_line,
-                row_lines: packed
-                    .row_lines
-                    .iter()
-                    .map(|line| line - packed.first_row_line as u32)
-                    .collect(),
-            });
+        loop {
+            let packing = packed.map_err(|e| e.locate(&input.label, ordered.lines))?;
+            ordered.place(self.workshop.first_value_id, &mut packer.packed, places);
+            if packing == Packing::Done {
+                ordered.ended_at = chunk.ends_at();
+                ordered.lines += reader.lines();
+                ordered.end_of_data = reader.end_of_data();
+                ordered.pass();
+                watch.lap(&mut times.place);
+                break;
+            }
+            // Few bytes of input became so many of tuples that the rest must wait until these
+            // are gone. The turn is kept: what follows is still this chunk's.
+            self.seal(table, &mut packer.packed, places, times)?;
+            packed = packer.pack(&mut reader, ticket.input, input);
         }
-        ordered.pass();
-        watch.lap(&mut times.place);
+        self.seal(table, &mut packer.packed, places, times)?;
+        self.workshop.progress.add(chunk.bytes(), reader.records());
+        lock(&table.built).input_bytes += chunk.bytes();
+        Ok(())
+    }
 
+    /// Lays out and hands over the pages of placed rows, and gives their keys to the sorts.
+    fn seal(
+        &self,
+        table: &TableBuild<'a>,
+        packed: &mut Packed,
+        places: &Places,
+        times: &mut VerbTimes,
+    ) -> Result<()> {
+        let mut watch = Watch::start();
         seal(
             table.heap(self.workshop),
-            &heap,
+            &places.heap,
             packed.builder.arena(),
             &packed.tuples,
         )?;
         if let Some(toast_heap) = table.toast_heap(self.workshop) {
             seal(
                 toast_heap,
-                &toast,
+                &places.toast,
                 packed.toast.arena(),
                 packed.toast.tuples(),
             )?;
@@ -367,16 +407,12 @@ impl<'b, 'a> Build<'b, 'a> {
         watch.lap(&mut times.seal);
         for (sorter, keys) in table.sorters.iter().zip(&mut packed.keys) {
             let sorter = sorter.read().unwrap_or_else(PoisonError::into_inner);
-            sorter
+            let sorter = sorter
                 .as_ref()
-                .expect("keys come before the index is built")
-                .add(keys, tids)?;
+                .expect("keys come before the index is built");
+            sorter.add(keys, &places.tids)?;
         }
         watch.lap(&mut times.index);
-        self.workshop
-            .progress
-            .add(chunk.bytes(), packed.tuples.len() as u64);
-        lock(&table.built).input_bytes += chunk.bytes();
         Ok(())
     }
 

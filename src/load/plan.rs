@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::record::encoding::Encoding;
 use crate::record::format::{CopyOptions, Format, Header, InputColumn};
 use crate::sort::IndexSpec;
-use crate::source;
+use crate::source::{self, Charset};
 use crate::sys::collate;
 use crate::types::{Encoder, Settings};
 use pgformat::layout::AttributeLayout;
@@ -83,14 +83,12 @@ pub struct InputPlan {
     pub label: String,
     /// For each field of a record: the attribute's index (attnum - 1).
     pub fields: Vec<usize>,
-    /// The fields' column names.
-    pub names: Vec<String>,
     /// COPY's options, checked. Meaningless for binary input.
     pub format: Format,
-    /// The input is COPY's binary form.
-    pub binary: bool,
-    /// ENCODING where it is given.
-    pub encoding: Option<String>,
+    /// What the input is converted from, where it is not the database's encoding.
+    pub charset: Option<Charset>,
+    /// Why the server must read it.
+    pub not_native: Option<String>,
     /// The statement with which the server would read it.
     pub copy_statement: String,
 }
@@ -320,14 +318,8 @@ fn is_utf8(encoding: &str) -> bool {
 
 /// Whether one input can be read natively into this table.
 fn native_input(relation: &Relation, input: &InputPlan) -> Result<(), String> {
-    if input.binary {
-        return Err("binary input is not read natively yet".into());
-    }
-    if let Some(encoding) = input.encoding.as_deref().filter(|e| !is_utf8(e)) {
-        return Err(format!("the input's encoding is {encoding}"));
-    }
-    if input.format.default.is_some() {
-        return Err("the input has DEFAULT markers".into());
+    if let Some(reason) = &input.not_native {
+        return Err(reason.clone());
     }
     for (index, column) in relation.columns.iter().enumerate() {
         if column.dropped {
@@ -376,14 +368,23 @@ fn plan_input(
     let kind = options.format.unwrap_or_else(|| format_of_path(&label));
     let format = resolve_format(kind, options, relation, &fields, server.version)?;
     let copy_statement = copy_statement(relation, &names, kind, options);
+    let encoding = options.encoding.as_deref().filter(|e| !is_utf8(e));
+    let charset = encoding.and_then(Charset::by_name);
+    let not_native = match encoding {
+        _ if kind == InputFormat::Binary => {
+            Some("binary input is not read natively yet".to_owned())
+        }
+        Some(encoding) if charset.is_none() => Some(format!("the input's encoding is {encoding}")),
+        _ if format.default.is_some() => Some("the input has DEFAULT markers".to_owned()),
+        _ => format.not_native().map(str::to_owned),
+    };
     Ok(InputPlan {
         file,
         label,
         fields,
-        names,
         format,
-        binary: kind == InputFormat::Binary,
-        encoding: options.encoding.clone(),
+        charset,
+        not_native,
         copy_statement,
     })
 }
@@ -439,12 +440,12 @@ fn find_column(relation: &Relation, name: &str) -> Result<usize> {
 
 /// csv for .csv, also behind a compression's ending; text for all else.
 fn format_of_path(path: &str) -> InputFormat {
-    let lower = path.to_ascii_lowercase();
-    let bare = [".gz", ".zst", ".lz4"]
-        .iter()
-        .find_map(|end| lower.strip_suffix(end))
-        .unwrap_or(&lower);
-    if bare.ends_with(".csv") {
+    let mut endings = path.rsplit('.').map(str::to_ascii_lowercase);
+    let ending = match endings.next().as_deref() {
+        Some("gz" | "zst" | "lz4") => endings.next(),
+        ending => ending.map(str::to_owned),
+    };
+    if ending.as_deref() == Some("csv") {
         InputFormat::Csv
     } else {
         InputFormat::Text
@@ -479,14 +480,14 @@ fn resolve_format(
     force(
         relation,
         &mut format.columns,
-        &options.force_null,
+        options.force_null.as_ref(),
         "FORCE_NULL",
         |c| c.force_null = true,
     )?;
     force(
         relation,
         &mut format.columns,
-        &options.force_not_null,
+        options.force_not_null.as_ref(),
         "FORCE_NOT_NULL",
         |c| {
             c.force_not_null = true;
@@ -499,7 +500,7 @@ fn resolve_format(
 fn force(
     relation: &Relation,
     columns: &mut [InputColumn],
-    list: &Option<ForceColumns>,
+    list: Option<&ForceColumns>,
     option: &str,
     mark: impl Fn(&mut InputColumn),
 ) -> Result<()> {
@@ -563,7 +564,7 @@ fn copy_statement(
             None => {}
             Some(ForceColumns::All) => with.push(format!("{name} *")),
             Some(ForceColumns::Named(columns)) => {
-                with.push(format!("{name} ({})", identifiers(columns)))
+                with.push(format!("{name} ({})", identifiers(columns)));
             }
         }
     }

@@ -40,9 +40,8 @@ impl Progress {
             last: Mutex::new(Instant::now()),
         };
         let shown = match mode {
-            ProgressMode::None => Shown::Nothing,
             ProgressMode::Auto if std::io::stderr().is_terminal() => Shown::Bar(bar(total_bytes)),
-            ProgressMode::Auto => Shown::Nothing,
+            ProgressMode::Auto | ProgressMode::None => Shown::Nothing,
             ProgressMode::Plain => lines(false),
             ProgressMode::Json => lines(true),
         };
@@ -97,16 +96,6 @@ impl Progress {
     pub fn stage(&self, what: &str) {
         if let Shown::Bar(bar) = &self.shown {
             bar.set_message(what.to_owned());
-        }
-    }
-
-    /// A notice that the user must see whatever the mode.
-    pub fn notice(&self, text: &str) {
-        match &self.shown {
-            Shown::Bar(bar) => bar.suspend(|| eprintln!("{text}")),
-            Shown::Nothing | Shown::Lines { .. } => {
-                let _ = writeln!(std::io::stderr(), "{text}");
-            }
         }
     }
 

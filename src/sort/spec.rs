@@ -227,6 +227,7 @@ impl IndexSpec {
 
     /// PostgreSQL: `index_form_tuple`, `_bt_check_third_page`.
     #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "ValueError travels boxed")]
     fn too_large(&self, size: usize) -> Box<ValueError> {
         if size > tuple::MAX_SIZE_BYTES {
             return ValueError::new("54000", page::too_long_message(size));

@@ -165,12 +165,11 @@ impl<'f> RunReader<'f> {
 
     fn next_block(&mut self) -> Result<()> {
         self.pos = 0;
-        match self.blocks.next() {
-            Some(block) => self.file.read(block, &mut self.block),
-            None => {
-                self.block.clear();
-                Ok(())
-            }
+        if let Some(block) = self.blocks.next() {
+            self.file.read(block, &mut self.block)
+        } else {
+            self.block.clear();
+            Ok(())
         }
     }
 

@@ -22,11 +22,11 @@ const EXACT_POWERS4: [f32; 11] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1
 /// Reads a double precision.
 #[inline]
 pub(super) fn float8_in(field: &[u8]) -> Result<f64, Box<ValueError>> {
-    if let Some((negative, mantissa, places)) = plain(field) {
-        if mantissa < 1 << 53 {
-            let value = mantissa as f64 / EXACT_POWERS8[places];
-            return Ok(if negative { -value } else { value });
-        }
+    if let Some((negative, mantissa, places)) = plain(field)
+        && mantissa < 1 << 53
+    {
+        let value = mantissa as f64 / EXACT_POWERS8[places];
+        return Ok(if negative { -value } else { value });
     }
     float8_in_slow(field)
 }
@@ -34,11 +34,12 @@ pub(super) fn float8_in(field: &[u8]) -> Result<f64, Box<ValueError>> {
 /// Reads a real.
 #[inline]
 pub(super) fn float4_in(field: &[u8], version: MajorVersion) -> Result<f32, Box<ValueError>> {
-    if let Some((negative, mantissa, places)) = plain(field) {
-        if mantissa < 1 << 24 && places < EXACT_POWERS4.len() {
-            let value = mantissa as f32 / EXACT_POWERS4[places];
-            return Ok(if negative { -value } else { value });
-        }
+    if let Some((negative, mantissa, places)) = plain(field)
+        && mantissa < 1 << 24
+        && places < EXACT_POWERS4.len()
+    {
+        let value = mantissa as f32 / EXACT_POWERS4[places];
+        return Ok(if negative { -value } else { value });
     }
     float4_in_slow(field, version)
 }

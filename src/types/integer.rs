@@ -155,10 +155,10 @@ fn apply_sign(n: u64, negative: bool, limit: u64) -> Result<i64, Fault> {
 #[inline]
 pub(super) fn oid_in(field: &[u8], version: MajorVersion) -> Result<u32, Box<ValueError>> {
     // From 16 on a leading zero announces octal.
-    if field.first() != Some(&b'0') || field.len() == 1 {
-        if let Some(oid) = digits::integer(field).and_then(|n| u32::try_from(n).ok()) {
-            return Ok(oid);
-        }
+    if (field.first() != Some(&b'0') || field.len() == 1)
+        && let Some(oid) = digits::integer(field).and_then(|n| u32::try_from(n).ok())
+    {
+        return Ok(oid);
     }
     oid_in_slow(field, version)
 }

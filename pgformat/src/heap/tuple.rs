@@ -231,13 +231,7 @@ impl TupleBuilder {
     /// compressed or external ones included.
     pub fn put_stored(&mut self, stored: &[u8]) {
         let layout = *self.next_layout();
-        if layout.len != AttrLen::Varlena {
-            if layout.len == AttrLen::CString {
-                self.infomask |= HEAP_HASVARWIDTH;
-            }
-            self.reserve(stored.len() + 8);
-            self.pad_to(layout.align as usize);
-        } else {
+        if layout.len == AttrLen::Varlena {
             match varlena::form(stored) {
                 varlena::Form::Full if stored.len() - 3 <= varlena::SHORT_MAX_BYTES => {
                     self.put_varlena(&stored[varlena::HEADER_BYTES..]);
@@ -254,6 +248,12 @@ impl TupleBuilder {
                 }
             }
             self.infomask |= HEAP_HASVARWIDTH;
+        } else {
+            if layout.len == AttrLen::CString {
+                self.infomask |= HEAP_HASVARWIDTH;
+            }
+            self.reserve(stored.len() + 8);
+            self.pad_to(layout.align as usize);
         }
         let start = self.cursor;
         self.arena[start..start + stored.len()].copy_from_slice(stored);
