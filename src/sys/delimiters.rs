@@ -461,7 +461,7 @@ mod avx2 {
 
     impl Lanes for Vectors {
         #[inline(always)]
-        #[expect(clippy::cast_ptr_alignment, reason = "loadu asks for none")]
+        #[expect(clippy::cast_ptr_alignment, reason = "the loads need no alignment")]
         unsafe fn load(block: &[u8; BLOCK]) -> Vectors {
             // SAFETY: both halves of 32 bytes lie in the block; the loads need no alignment.
             unsafe {
