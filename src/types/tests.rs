@@ -281,17 +281,6 @@ fn json_errors_have_the_server_s_details() {
     );
 }
 
-#[test]
-fn a_jsonb_that_the_server_cannot_allocate_is_refused() {
-    let text = format!("[{}]", vec!["0"; (1 << 24) + 1].join(","));
-    let error = jsonb(&text).unwrap_err();
-    assert_eq!(error.sqlstate, "XX000");
-    assert_eq!(
-        error.message,
-        "invalid memory alloc request size 1073741824"
-    );
-}
-
 /// Well-formed documents.
 fn document() -> impl Strategy<Value = String> {
     let scalar = prop_oneof![
