@@ -792,7 +792,7 @@ mod tests {
         ];
         for (i, a) in in_order.iter().enumerate() {
             for (j, b) in in_order.iter().enumerate() {
-                let order = compare(a, b, |a, b| a.cmp(b));
+                let order = compare(a, b, <[u8]>::cmp);
                 assert_eq!(order, i.cmp(&j), "{} {}", to_text(a), to_text(b));
             }
         }
