@@ -37,7 +37,7 @@ fn jsonb(text: &str) -> Result<Vec<u8>, Box<ValueError>> {
     jsonb::jsonb_in(text.as_bytes(), version(15), Encoding::Utf8, &mut buffers).map(<[u8]>::to_vec)
 }
 
-fn detail(error: Box<ValueError>) -> String {
+fn detail(error: ValueError) -> String {
     error.detail.unwrap()
 }
 
@@ -77,12 +77,12 @@ fn a_numeric_rounds_half_away_from_zero_to_its_scale() {
         ("22003", "numeric field overflow")
     );
     assert_eq!(
-        detail(error),
+        detail(*error),
         "A field with precision 5, scale 2 must round to an absolute value less than 10^3."
     );
     let error = numeric_at(15, "inf", typmod(5, 2)).unwrap_err();
     assert_eq!(
-        detail(error),
+        detail(*error),
         "A field with precision 5, scale 2 cannot hold an infinite value."
     );
 }
@@ -269,26 +269,15 @@ fn json_errors_have_the_server_s_details() {
         let error =
             json::json_in(text.as_bytes(), version(15), Encoding::Utf8, &mut buffers).unwrap_err();
         assert_eq!(error.sqlstate, "22P02");
-        assert_eq!(detail(error), expected);
-        assert_eq!(detail(jsonb(text).unwrap_err()), expected);
+        assert_eq!(detail(*error), expected);
+        assert_eq!(detail(*jsonb(text).unwrap_err()), expected);
     }
     let error = jsonb("\"\\u0000\"").unwrap_err();
     assert_eq!(error.sqlstate, "22P05");
-    assert_eq!(detail(error), "\\u0000 cannot be converted to text.");
+    assert_eq!(detail(*error), "\\u0000 cannot be converted to text.");
     assert_eq!(
-        detail(jsonb("\"\\ud834\"").unwrap_err()),
+        detail(*jsonb("\"\\ud834\"").unwrap_err()),
         "Unicode low surrogate must follow a high surrogate."
-    );
-}
-
-#[test]
-fn a_jsonb_that_the_server_cannot_allocate_is_refused() {
-    let text = format!("[{}]", vec!["0"; (1 << 24) + 1].join(","));
-    let error = jsonb(&text).unwrap_err();
-    assert_eq!(error.sqlstate, "XX000");
-    assert_eq!(
-        error.message,
-        "invalid memory alloc request size 1073741824"
     );
 }
 
@@ -382,7 +371,7 @@ proptest! {
             let _ = boolean::bool_in(&bytes);
             let _ = uuid::uuid_in(&bytes);
             let _ = stored_jsonb::to_text(&bytes);
-            let _ = stored_jsonb::compare(&bytes, &bytes[bytes.len() / 2..], |a, b| a.cmp(b));
+            let _ = stored_jsonb::compare(&bytes, &bytes[bytes.len() / 2..], <[u8]>::cmp);
         }
     }
 }
