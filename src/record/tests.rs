@@ -598,7 +598,7 @@ impl Plain<'_> {
                         if end && wrong_style {
                             return self.fault(style);
                         }
-                        if end && !(strict && !line.is_empty()) {
+                        if end && (line.is_empty() || !strict) {
                             self.at += if self.eol == "\r\n" { 3 } else { 2 };
                             return Ok((line, true));
                         }
@@ -692,16 +692,18 @@ impl Plain<'_> {
                 return outcome;
             }
             let columns = &self.format.columns;
-            let checked = self.fields(&line).and_then(|fields| {
-                if fields.len() > columns.len() {
-                    Err("22P04 extra data after last expected column".into())
-                } else if fields.len() < columns.len() {
-                    let name = &columns[fields.len()].name;
-                    Err(format!("22P04 missing data for column \"{name}\""))
-                } else {
-                    Ok(fields)
-                }
-            });
+            let checked = self
+                .fields(&line)
+                .and_then(|fields| match columns.get(fields.len()) {
+                    Some(missing) => Err(format!(
+                        "22P04 missing data for column \"{}\"",
+                        missing.name
+                    )),
+                    None if fields.len() > columns.len() => {
+                        Err("22P04 extra data after last expected column".into())
+                    }
+                    None => Ok(fields),
+                });
             match checked {
                 Ok(fields) => outcome.records.push((self.line, fields)),
                 Err(message) => {

@@ -51,7 +51,7 @@ mod tests {
 
         let block = lz4::block::compress(&raw, None, false).unwrap();
         let mut stored = ((block.len() as u32 + 8) << 2 | 2).to_le_bytes().to_vec();
-        stored.extend((600u32 | 1 << SIZE_BITS).to_le_bytes());
+        stored.extend((0x258_u32 | 1 << SIZE_BITS).to_le_bytes());
         stored.extend(block);
         assert_eq!(varlena::payload(&plain(&stored)), raw);
     }

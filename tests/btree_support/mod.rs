@@ -226,6 +226,7 @@ pub(crate) fn index_of(server: &Server, name: &str) -> Index {
         nulls_not_distinct: index.get(5),
         immediate: true,
         valid: true,
+        clustered: false,
         has_predicate: false,
         fillfactor: index.get::<_, String>(3).parse().expect("a number"),
         deduplicate_items: index.get::<_, String>(4) != "off",
@@ -255,7 +256,7 @@ impl Table {
         };
         let libc = collate::libc_version();
         let spec = IndexSpec::native(
-            &index,
+            index,
             self::version(version),
             &libc,
             Some(&database_collation),

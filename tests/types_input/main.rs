@@ -17,7 +17,7 @@ fn try_all(sql_types: &[&str], texts: &[String]) {
     for version in VERSIONS {
         let server = Server::start(version, &[]);
         for sql_type in sql_types {
-            if version < 15 && (sql_type.contains("-") || *sql_type == "numeric(3,6)") {
+            if version < 15 && (sql_type.contains('-') || *sql_type == "numeric(3,6)") {
                 // Negative scales and those above precision came with 15.
                 continue;
             }
@@ -38,11 +38,14 @@ fn try_one(server: &Server, sql_type: &str, texts: &[String]) {
 }
 
 /// Our order of stored values of a type, where this library has one.
-fn comparison(type_oid: u32) -> Option<fn(&[u8], &[u8]) -> Ordering> {
+/// How two stored values of a type compare.
+type Comparison = fn(&[u8], &[u8]) -> Ordering;
+
+fn comparison(type_oid: u32) -> Option<Comparison> {
     Some(match type_oid {
         type_oid::NUMERIC => |a, b| numeric::compare(varlena::payload(a), varlena::payload(b)),
         type_oid::JSONB => {
-            |a, b| jsonb::compare(varlena::payload(a), varlena::payload(b), |a, b| a.cmp(b))
+            |a, b| jsonb::compare(varlena::payload(a), varlena::payload(b), std::cmp::Ord::cmp)
         }
         type_oid::FLOAT4 => |a, b| {
             let read = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
