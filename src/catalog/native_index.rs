@@ -203,6 +203,7 @@ mod tests {
             immediate: true,
             clustered: false,
             valid: true,
+            clustered: false,
             has_predicate: false,
             fillfactor: 90,
             deduplicate_items: true,
