@@ -203,7 +203,6 @@ mod tests {
             immediate: true,
             clustered: false,
             valid: true,
-            clustered: false,
             has_predicate: false,
             fillfactor: 90,
             deduplicate_items: true,
