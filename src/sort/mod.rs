@@ -25,5 +25,6 @@ pub mod spec;
 mod spill;
 pub mod words;
 
+pub(crate) use sorter::order_not_proven;
 pub use sorter::{MergedWords, Sorted, SortedRecords, SortedWords, Sorter};
 pub use spec::{ColumnDefinition, IndexDefinition, IndexSpec, KeyBuffer, KeyDefinition};

@@ -4,6 +4,10 @@
 //! [`super::words`], in 128 bits: as many whole columns as fit, then the head of the next. When
 //! two prefixes differ they order as the tuples do; else the tuples are compared from the first
 //! column that is not whole in the prefix.
+//!
+//! Under a locale of libc the prefix is strxfrm's, whose promise to order as strcoll does is
+//! not taken on trust: each record is compared with its neighbour once more when all are sorted
+//! ([`super::sorter`]). As strcoll is transitive, that proves the whole order.
 
 use super::compare::TupleOrder;
 use super::spec::KeyDefinition;
@@ -34,6 +38,8 @@ pub struct PrefixPlan {
     unused: u32,
     /// How many key columns are whole in the prefix.
     pub whole: usize,
+    /// Whether records certainly order as their prefixes do.
+    pub proven: bool,
 }
 
 impl PrefixPlan {
@@ -42,6 +48,7 @@ impl PrefixPlan {
         let mut columns = Vec::new();
         let mut left = PREFIX_BITS;
         let mut whole = 0;
+        let mut proven = true;
         for key in keys {
             if left < 2 {
                 break;
@@ -54,6 +61,7 @@ impl PrefixPlan {
                 0
             };
             left -= bits;
+            proven &= bits == 0 || key.order.prefix_is_proven();
             columns.push(PrefixColumn {
                 bits,
                 descending: key.descending,
@@ -68,6 +76,7 @@ impl PrefixPlan {
             columns,
             unused: left,
             whole,
+            proven,
         }
     }
 

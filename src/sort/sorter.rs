@@ -12,7 +12,7 @@ use super::records::{self, PREFIX_BYTES, Prefix, RecordEntry, Records};
 use super::spec::{IndexSpec, KeyBuffer, KeyPlan, Rows};
 use super::spill::{Run, RunReader, RunWriter, SpillFile};
 use super::words::Entry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use pgformat::btree::tuple;
 use pgformat::ids::Tid;
 use rayon::prelude::*;
@@ -261,16 +261,51 @@ impl Sorter {
                 let (chunks, runs) = take(store);
                 let (entries, chunks) = gather(chunks);
                 let entries = self.sorted_records(entries, &chunks, true);
-                Sorted::Records(SortedRecords::new(
+                let proven = match &self.spec.plan {
+                    KeyPlan::Records(plan) if !plan.proven && runs.is_empty() => {
+                        prove_order(&self.spec.order, &entries, &chunks)?;
+                        true
+                    }
+                    KeyPlan::Records(plan) => plan.proven,
+                    KeyPlan::Words(_) => true,
+                };
+                let merge = SortedRecords::merge(
                     &self.spec.order,
                     self.whole_columns(),
                     MemoryRun { entries, chunks },
                     runs,
                     &self.file,
-                )?)
+                )?;
+                Sorted::Records(SortedRecords { merge, proven })
             }
         })
     }
+}
+
+/// Compares each record with the next one, where their prefixes alone have put them in order.
+///
+/// # Errors
+/// [`order_not_proven`].
+fn prove_order(order: &TupleOrder, entries: &[RecordEntry], chunks: &[Records]) -> Result<()> {
+    let tuple = |e: &RecordEntry| chunks[e.chunk as usize].tuple(e);
+    let ordered = |pair: &[RecordEntry]| {
+        pair[0].prefix == pair[1].prefix
+            || order
+                .compare_from(0, tuple(&pair[0]), tuple(&pair[1]))
+                .is_le()
+    };
+    if entries.par_windows(2).all(ordered) {
+        Ok(())
+    } else {
+        Err(order_not_proven())
+    }
+}
+
+/// The error of a sort whose prefixes turn out not to order as the values do.
+#[cold]
+pub(crate) fn order_not_proven() -> Error {
+    Error::unsupported("this machine's strxfrm does not order text as its strcoll does")
+        .with_hint("Let the server build the index.")
 }
 
 /// The entries of chunks, each with its chunk's number.
@@ -394,7 +429,10 @@ impl<const W: usize> MergedWords<'_, W> {
 
 /// Records in order.
 #[derive(Debug)]
-pub struct SortedRecords<'s>(Merge<RecordSource<'s>>);
+pub struct SortedRecords<'s> {
+    merge: Merge<RecordSource<'s>>,
+    proven: bool,
+}
 
 #[derive(Debug)]
 struct MemoryRun {
@@ -466,13 +504,13 @@ impl Source for RecordSource<'_> {
 }
 
 impl<'s> SortedRecords<'s> {
-    fn new(
+    fn merge(
         order: &'s TupleOrder,
         whole: usize,
         memory: MemoryRun,
         runs: Vec<Run>,
         file: &'s SpillFile,
-    ) -> Result<SortedRecords<'s>> {
+    ) -> Result<Merge<RecordSource<'s>>> {
         let mut sources = vec![RecordRun::Memory {
             run: memory,
             next: 0,
@@ -487,7 +525,13 @@ impl<'s> SortedRecords<'s> {
             from,
             prefix: 0,
         });
-        Ok(SortedRecords(Merge::new(sources.collect())?))
+        Merge::new(sources.collect())
+    }
+
+    /// Whether the order is certain; if not, whoever takes the records must compare each with
+    /// the one before.
+    pub fn is_proven(&self) -> bool {
+        self.proven
     }
 
     /// The next record: its prefix and its tuple, TID set.
@@ -496,6 +540,9 @@ impl<'s> SortedRecords<'s> {
     /// When a run cannot be read.
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<(Prefix, &[u8])>> {
-        Ok(self.0.next()?.map(|source| (source.prefix, source.tuple())))
+        Ok(self
+            .merge
+            .next()?
+            .map(|source| (source.prefix, source.tuple())))
     }
 }

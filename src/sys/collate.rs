@@ -12,6 +12,12 @@ use std::sync::Arc;
 
 unsafe extern "C" {
     fn strcoll_l(a: *const c_char, b: *const c_char, locale: libc::locale_t) -> c_int;
+    fn strxfrm_l(
+        key: *mut c_char,
+        s: *const c_char,
+        key_bytes: usize,
+        locale: libc::locale_t,
+    ) -> usize;
 }
 
 /// A locale's LC_COLLATE.
@@ -69,6 +75,33 @@ impl Collate for Locale {
             order.cmp(&0)
         })
     }
+
+    fn prefix(&self, s: &[u8]) -> u128 {
+        COPIES.with_borrow_mut(|(copy, key)| {
+            copy.clear();
+            copy.extend_from_slice(s);
+            copy.push(0);
+            loop {
+                // SAFETY: the string ends with a NUL; at most the key's length is written.
+                let bytes = unsafe {
+                    strxfrm_l(
+                        key.as_mut_ptr().cast(),
+                        copy.as_ptr().cast(),
+                        key.len(),
+                        self.0,
+                    )
+                };
+                if bytes < key.len() {
+                    let mut first = [0; 16];
+                    let len = bytes.min(first.len());
+                    first[..len].copy_from_slice(&key[..len]);
+                    return u128::from_be_bytes(first);
+                }
+                key.clear();
+                key.resize(bytes + 64, 0);
+            }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -80,6 +113,8 @@ mod tests {
         let c = locale("C").expect("every machine has it");
         assert_eq!(c.compare(b"B", b"a"), Ordering::Less);
         assert_eq!(c.compare(b"a", b"a"), Ordering::Equal);
+        assert_eq!(c.prefix(b"ab") >> 104, 0x61_6200);
+        assert_eq!(c.prefix(&[b'x'; 999]), u128::from_be_bytes([b'x'; 16]));
         assert!(locale("no_SUCH.locale").is_none());
         assert!(libc_version().starts_with("2."));
     }

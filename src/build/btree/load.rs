@@ -8,7 +8,7 @@ use super::tree::TreeBuilder;
 use super::{BuildError, BuiltIndex, PageSink};
 use crate::error::Result;
 use crate::sort::words::{self, Entry, WordPlan};
-use crate::sort::{IndexSpec, Sorted, SortedRecords, SortedWords, Sorter};
+use crate::sort::{IndexSpec, Sorted, SortedRecords, SortedWords, Sorter, order_not_proven};
 use pgformat::btree::page::MAX_BUILD_POSTING_BYTES;
 use pgformat::btree::tuple;
 use pgformat::ids::Tid;
@@ -168,12 +168,17 @@ fn build_records<S: PageSink>(
     let definition = spec.definition();
     let order = spec.order();
     let deduplicates = spec.deduplicates();
+    let proven = sorted.is_proven();
     let mut pending = Pending::new();
     let mut pending_prefix = 0;
     let mut count = 0;
     while let Some((prefix, tuple)) = sorted.next_record()? {
         let tid = tuple::tid(tuple);
         let may_equal = count > 0 && prefix == pending_prefix;
+        if !proven && count > 0 && !may_equal && order.compare_from(0, &pending.base, tuple).is_gt()
+        {
+            return Err(order_not_proven().into());
+        }
         if definition.unique
             && may_equal
             && order.compare_from(0, &pending.base, tuple).is_eq()
@@ -205,5 +210,82 @@ fn duplicate(spec: &IndexSpec, first: Tid, second: &[u8]) -> BuildError {
         key: tuple::attributes(key_layout, second)
             .map(|v| v.map(<[u8]>::to_vec))
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sort::{ColumnDefinition, IndexDefinition, KeyDefinition};
+    use pgformat::datum::order::{Collate, Order, TextOrder};
+    use pgformat::ids::BlockNumber;
+    use pgformat::layout::{AttrLen, AttributeLayout, Compression, Storage};
+    use pgformat::page::Page;
+    use std::cmp::Ordering;
+    use std::sync::Arc;
+
+    /// A library whose strxfrm breaks its promise.
+    #[derive(Debug)]
+    struct Liar;
+
+    impl Collate for Liar {
+        fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+            a.cmp(b)
+        }
+
+        fn prefix(&self, s: &[u8]) -> u128 {
+            !(s[0] as u128) << 120
+        }
+    }
+
+    struct Nowhere;
+
+    impl PageSink for Nowhere {
+        fn page(&mut self, _block: BlockNumber, _page: &Page) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_order_that_strxfrm_got_wrong_is_noticed_in_memory_and_on_disk() {
+        let spec = IndexSpec::new(IndexDefinition {
+            name: "i".to_owned(),
+            unique: false,
+            nulls_not_distinct: false,
+            fillfactor: 90,
+            deduplicate_items: true,
+            allequalimage: true,
+            columns: vec![ColumnDefinition {
+                attribute: 0,
+                layout: AttributeLayout {
+                    len: AttrLen::Varlena,
+                    align: 4,
+                    by_value: false,
+                    storage: Storage::Extended,
+                    compression: Compression::Pglz,
+                },
+            }],
+            keys: vec![KeyDefinition {
+                order: Order::Text(TextOrder::Locale(Arc::new(Liar))),
+                descending: false,
+                nulls_first: false,
+            }],
+        });
+        for budget_bytes in [1 << 30, 0] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let sorter = Sorter::new(spec.clone(), budget_bytes, dir.path());
+            let mut buffer = spec.new_buffer();
+            for (block, value) in [[5, b'a'], [5, b'b']].iter().enumerate() {
+                spec.extract(|_| Some(value), &mut buffer)
+                    .expect("it is short");
+                let block = block as u32;
+                let tid = Tid { block, offset: 1 };
+                sorter.add(&mut buffer, &[tid]).expect("there is room");
+            }
+            let Err(BuildError::Io(error)) = sorter.build(&mut Nowhere) else {
+                panic!("b came before a");
+            };
+            assert_eq!(error.sqlstate, "0A000");
+        }
     }
 }

@@ -25,6 +25,11 @@ use std::sync::Arc;
 pub trait Collate: Debug + Send + Sync {
     /// What strcoll says of two strings (no NUL inside, none at the end).
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// The first 16 bytes of what strxfrm makes of a string, zeros after its end, as a number.
+    /// It should order as the strings do, but libraries have failed in that: see
+    /// [`Order::prefix_is_proven`].
+    fn prefix(&self, s: &[u8]) -> u128;
 }
 
 /// How strings are ordered.
@@ -44,6 +49,14 @@ impl TextOrder {
             TextOrder::Bytes => a.cmp(b),
             TextOrder::Locale(_) if a == b => Ordering::Equal,
             TextOrder::Locale(locale) => locale.compare(a, b).then_with(|| a.cmp(b)),
+        }
+    }
+
+    #[inline]
+    fn prefix(&self, s: &[u8]) -> u128 {
+        match self {
+            TextOrder::Bytes => prefix::bytes(s),
+            TextOrder::Locale(locale) => locale.prefix(s),
         }
     }
 }
@@ -101,17 +114,24 @@ impl Order {
 
     /// Whether [`Order::prefix`] says anything.
     pub fn has_prefix(&self) -> bool {
+        !matches!(self, Order::Jsonb(_))
+    }
+
+    /// Whether values certainly order as their prefixes do. Under a locale that is strxfrm's
+    /// promise only: what is sorted by such prefixes must be looked through by
+    /// [`Order::compare`] once, neighbour by neighbour.
+    pub fn prefix_is_proven(&self) -> bool {
         !matches!(
             self,
-            Order::Jsonb(_)
-                | Order::Text(TextOrder::Locale(_))
+            Order::Text(TextOrder::Locale(_))
                 | Order::Bpchar(TextOrder::Locale(_))
                 | Order::Name(TextOrder::Locale(_))
         )
     }
 
     /// The first `bits` (up to 128) bits of the normal form of a value in stored form, as a
-    /// number below `1 << bits`: when two differ, they order as the values do.
+    /// number below `1 << bits`: when two differ, they order as the values do (see
+    /// [`Order::prefix_is_proven`]).
     ///
     /// # Panics
     /// On bytes that are no value of the type.
@@ -124,9 +144,10 @@ impl Order {
         let all = match self {
             Order::Fixed(fixed) => fixed.normalise(stored) << (128 - fixed.bits()),
             Order::Numeric => prefix::numeric(varlena::payload(stored)),
-            Order::Bytea | Order::Text(_) => prefix::bytes(varlena::payload(stored)),
-            Order::Bpchar(_) => prefix::bytes(without_end_spaces(varlena::payload(stored))),
-            Order::Name(_) => prefix::bytes(without_nul(stored)),
+            Order::Bytea => prefix::bytes(varlena::payload(stored)),
+            Order::Text(text) => text.prefix(varlena::payload(stored)),
+            Order::Bpchar(text) => text.prefix(without_end_spaces(varlena::payload(stored))),
+            Order::Name(text) => text.prefix(without_nul(stored)),
             Order::Jsonb(_) => 0,
         };
         all >> (128 - bits)
