@@ -61,12 +61,22 @@ const SHARED_BYTES: usize = 32 << 20;
 pub fn build(target: &Target, options: &BuildOptions, interrupted: &AtomicBool) -> Result<Report> {
     let started = Instant::now();
     let mut session = target.open(&process_environment)?;
-    let mut report = Build {
+    let build = Build {
         options,
         interrupted,
         report: Report::default(),
+    };
+    let (mut report, loaded) = build.run(&mut session)?;
+    if options.analyze {
+        let analyzing = Instant::now();
+        // The load is durable: what goes wrong from here on is told, but undoes nothing.
+        if let Err(error) = session.analyze(&loaded) {
+            report
+                .notes
+                .push(format!("ANALYZE failed: {}", error.message));
+        }
+        report.analyze = Some(analyzing.elapsed());
     }
-    .run(&mut session)?;
     session.finish()?;
     report.total = started.elapsed();
     Ok(report)
@@ -80,7 +90,7 @@ struct Build<'o> {
 }
 
 impl Build<'_> {
-    fn run(mut self, session: &mut Session) -> Result<Report> {
+    fn run(mut self, session: &mut Session) -> Result<(Report, Vec<Relation>)> {
         let begun = Instant::now();
         let facts = session.facts.clone();
         let sources = group_by_table(&self.options.sources);
@@ -150,7 +160,10 @@ impl Build<'_> {
         for ((table, built), rows) in tables.iter().zip(built).zip(rows) {
             self.report_table(table, built, rows);
         }
-        Ok(self.report)
+        Ok((
+            self.report,
+            tables.into_iter().map(|t| t.relation).collect(),
+        ))
     }
 
     fn begin<'s>(&self, session: &'s mut Session) -> Result<Registration<'s>> {
