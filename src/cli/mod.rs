@@ -16,6 +16,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// The status of a run that a second signal ended: the environment's.
+const EXIT_AT_ONCE: i32 = 3;
+
 /// Runs the program. The exit status: 0 loaded, 1 refused, 2 usage, 3 environment.
 pub fn main() -> ExitCode {
     let flags = match Flags::try_parse() {
@@ -45,7 +48,15 @@ fn build(flags: &BuildFlags) -> Result<()> {
     let options = options::build_options(flags)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted)).map_err(|e| {
+        // The first asks for a clean end; the second, when that takes too long, ends at once.
+        let at_once = signal_hook::flag::register_conditional_shutdown(
+            signal,
+            EXIT_AT_ONCE,
+            Arc::clone(&interrupted),
+        );
+        let asked =
+            at_once.and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)));
+        asked.map_err(|e| {
             Error::environment("58000", format!("could not watch for signals: {e}"))
         })?;
     }

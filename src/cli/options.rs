@@ -33,6 +33,9 @@ pub fn target(flags: &TargetFlags) -> Target {
     }
 }
 
+/// The most threads; each has buffers of its own.
+const MAX_JOBS: usize = 256;
+
 /// Resolves the flags of `build`.
 pub fn build_options(flags: &BuildFlags) -> Result<BuildOptions> {
     if flags.append {
@@ -57,8 +60,8 @@ pub fn build_options(flags: &BuildFlags) -> Result<BuildOptions> {
         return Err(Error::usage("--memory must be at least 64MB"));
     }
     let jobs = match flags.jobs {
-        Some(0) => return Err(Error::usage("--jobs must be at least 1")),
-        Some(n) => n,
+        Some(n) if (1..=MAX_JOBS).contains(&n) => n,
+        Some(_) => return Err(Error::usage(format!("--jobs must be from 1 to {MAX_JOBS}"))),
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
     Ok(BuildOptions {
