@@ -3,9 +3,27 @@
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Builds PostgreSQL data files directly: initial loads and restores, without COPY.
+/// What stands below the options of `pgpagewrite build --help`.
+const BUILD_EXAMPLES: &str = "\
+Examples:
+  A running server:
+    pgpagewrite build -d shop --header orders=orders.csv
+  A stopped cluster:
+    pgpagewrite build -D /srv/pg15 --database shop --header orders=orders.csv
+  A new cluster, its tables made by a script:
+    pgpagewrite build -D /srv/new --create-cluster --database shop --schema shop.sql \\
+        --header orders=orders.csv
+  Several tables in one transaction; COPY's text format; a pattern for pgpagewrite to expand:
+    pgpagewrite build -d shop customers=customers.txt.gz 'orders=orders-*.txt'
+  Columns by name, from standard input:
+    zcat orders.csv.gz | pgpagewrite build -d shop --format csv 'orders(id, customer)=-'
+
+Exit status: 0 loaded; 1 refused; 2 wrong usage; 3 no server, file, space or permission; 4 corruption.
+Nothing is loaded unless it is 0.";
+
+/// Builds PostgreSQL data files directly: initial loads from CSV and text files, without COPY.
 #[derive(Parser, Debug)]
-#[command(name = "pgpagewrite", version, about, disable_help_flag = true)]
+#[command(name = "pgpagewrite", version, disable_help_flag = true)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct Flags {
     /// What to do.
@@ -20,8 +38,9 @@ pub struct Flags {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Builds tables from data files and registers them in a cluster.
+    #[command(after_help = BUILD_EXAMPLES)]
     Build(Box<BuildFlags>),
-    /// Cleans up after a crash; running it twice does no harm.
+    /// Cleans up at once what a crash left; the next build does the same. Twice does no harm.
     Recover(RecoverFlags),
 }
 
@@ -29,31 +48,33 @@ pub enum Command {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Target")]
 pub struct TargetFlags {
-    /// A running server on this host: a database name, a keyword/value string, or a URI.
+    /// A database of a running server on this host: its name, a keyword/value string, or a URI.
+    /// Without -d and -D, PGDATABASE and the other variables of psql decide.
     #[arg(short = 'd', long, value_name = "CONNINFO")]
     pub dbname: Option<String>,
-    /// Its host name or socket directory.
+    /// The running server's socket directory or host name; -h is not help.
     #[arg(short = 'h', long)]
     pub host: Option<String>,
-    /// Its port.
+    /// The running server's port.
     #[arg(short = 'p', long)]
     pub port: Option<u16>,
-    /// The role to connect as.
+    /// The role to connect as; it must be a superuser.
     #[arg(short = 'U', long)]
     pub username: Option<String>,
-    /// A stopped cluster; it is started privately and stopped again.
+    /// The data directory of a stopped cluster; it is started privately and stopped again.
     #[arg(short = 'D', long, value_name = "DIR", conflicts_with = "dbname")]
     pub pgdata: Option<PathBuf>,
-    /// Make the cluster first: DIR must be absent or empty.
+    /// Make the cluster of -D first, by initdb; DIR must be absent or empty.
     #[arg(long, requires = "pgdata")]
     pub create_cluster: bool,
-    /// The database of a stopped cluster; made when the cluster is new.
+    /// With -D: the database, postgres by default; made when the cluster is new.
     #[arg(long, value_name = "NAME", requires = "pgdata")]
     pub database: Option<String>,
-    /// Where the server's programs are.
+    /// With -D: where initdb and postgres are; by default pg_config, PATH and the usual places are
+    /// looked at.
     #[arg(long, value_name = "DIR", requires = "pgdata")]
     pub pg_bin: Option<PathBuf>,
-    /// As root: the user who owns a new cluster; postgres by default.
+    /// With -D, as root: the user who owns a new cluster, postgres by default.
     #[arg(long, value_name = "USER", requires = "pgdata")]
     pub owner: Option<String>,
 }
@@ -62,34 +83,36 @@ pub struct TargetFlags {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Input")]
 pub struct InputFlags {
-    /// csv or text; by default .csv is csv, all else is text.
+    /// csv, text (COPY's default) or binary; by default files named .csv (also
+    /// .csv.gz and so on) are csv, all else is text.
     #[arg(long)]
     pub format: Option<String>,
-    /// The character between fields.
+    /// The character between fields; by default a tab in text, a comma in CSV.
     #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
     pub delimiter: Option<String>,
-    /// The string that stands for NULL.
+    /// The string that stands for NULL; by default \N in text, nothing without quotes in CSV.
     #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
     pub null: Option<String>,
-    /// The first line is a header; =match checks the column names.
+    /// The first line is a header and is not loaded; =match checks its column names.
     #[arg(long, value_name = "match", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub header: Option<String>,
-    /// CSV's quote character.
+    /// CSV: the quote character; " by default.
     #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
     pub quote: Option<String>,
-    /// CSV's escape character; the quote by default.
+    /// CSV: the escape character; the quote by default.
     #[arg(long, value_name = "CHAR", allow_hyphen_values = true)]
     pub escape: Option<String>,
     /// The input's encoding; UTF8 by default.
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     pub encoding: Option<String>,
-    /// CSV: columns whose quoted values are compared with the NULL string, too.
+    /// CSV: columns in which a quoted NULL string is NULL, too; * is all.
     #[arg(long, value_name = "COLUMN,...")]
     pub force_null: Option<String>,
-    /// CSV: columns whose values are never NULL.
+    /// CSV: columns in which the NULL string is a value; * is all.
     #[arg(long, value_name = "COLUMN,...")]
     pub force_not_null: Option<String>,
-    /// The string that stands for the column's default (16 and later).
+    /// The string that stands for the column's default (16 and later); the server's COPY loads
+    /// such a table.
     #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
     pub default: Option<String>,
     /// Each line ends with a delimiter, as in dbgen's .tbl files; the delimiter is then |.
@@ -107,25 +130,29 @@ pub struct BuildFlags {
     #[command(flatten)]
     pub input: InputFlags,
     /// TABLE=PATH or TABLE(COLUMN, ...)=PATH, names as in SQL; PATH may be - (standard input), a
-    /// glob, or end in .gz, .zst, .lz4. May repeat.
+    /// pattern (quote it for the shell), or a compressed file (.gz, .zst, .lz4). May repeat; a
+    /// table that is named twice gets the rows of both.
     #[arg(value_name = "SOURCE", required = true)]
     pub sources: Vec<String>,
-    /// SQL to run first, in the load's own transaction.
+    /// SQL to run first, in the load's own transaction. After a script of pg_dump, tables are
+    /// named with their schema: it empties search_path.
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
     /// How many threads; all cores by default.
     #[arg(short = 'j', long, value_name = "N", help_heading = "Behaviour")]
     pub jobs: Option<usize>,
-    /// Memory to stay within, as 512MB or 4GB; a quarter of this machine's by default.
+    /// Memory to stay within, as 512MB or 4GB, at least 64MB; a quarter of this machine's by
+    /// default.
     #[arg(long, value_name = "SIZE", help_heading = "Behaviour")]
     pub memory: Option<String>,
-    /// Where sorts spill; beside the staged files by default.
+    /// Where sorts of index keys spill when they outgrow --memory; in the cluster by default.
     #[arg(long, value_name = "DIR", help_heading = "Behaviour")]
     pub temp_dir: Option<PathBuf>,
     /// Add to the rows that are there (not built yet: refused).
     #[arg(long, help_heading = "Behaviour", conflicts_with = "truncate")]
     pub append: bool,
-    /// Replace the rows that are there, in the same transaction.
+    /// Replace the rows that are there, in the same transaction; without it a table that has rows
+    /// is refused.
     #[arg(long, help_heading = "Behaviour")]
     pub truncate: bool,
     /// What to do about the write-ahead log: auto refuses where standbys, slots or an archive
@@ -137,22 +164,23 @@ pub struct BuildFlags {
         help_heading = "Behaviour"
     )]
     pub wal: String,
-    /// Go on where CHECK constraints and foreign keys are not checked.
+    /// Do not check CHECK constraints and foreign keys; without it the server's COPY loads tables
+    /// that have them.
     #[arg(long, help_heading = "Behaviour")]
     pub trust_constraints: bool,
-    /// Go on where triggers would fire; they do not.
+    /// Do not fire INSERT triggers; without it a table that has them is refused.
     #[arg(long, help_heading = "Behaviour")]
     pub skip_triggers: bool,
     /// Refuse what the server would have to do: its COPY for a table, its build of an index.
     #[arg(long, help_heading = "Behaviour")]
     pub native_only: bool,
-    /// ANALYZE after the load (the default).
+    /// ANALYZE after the load. Not built yet: no ANALYZE is run.
     #[arg(long, help_heading = "Behaviour", overrides_with = "no_analyze")]
     pub analyze: bool,
-    /// No ANALYZE after the load.
+    /// No ANALYZE after the load (as it is now in any case).
     #[arg(long, help_heading = "Behaviour")]
     pub no_analyze: bool,
-    /// How long to wait for a table's lock.
+    /// How long to wait for the lock with which a table is registered.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -160,7 +188,7 @@ pub struct BuildFlags {
         help_heading = "Behaviour"
     )]
     pub lock_timeout: u64,
-    /// auto, plain, json or none.
+    /// Progress on stderr: auto (a bar on a terminal), plain, json or none.
     #[arg(
         long,
         value_name = "HOW",
@@ -168,7 +196,7 @@ pub struct BuildFlags {
         help_heading = "Behaviour"
     )]
     pub progress: String,
-    /// text or json.
+    /// The report on stdout: text or json.
     #[arg(
         long,
         value_name = "HOW",
@@ -181,7 +209,29 @@ pub struct BuildFlags {
 /// `recover`.
 #[derive(Args, Debug)]
 pub struct RecoverFlags {
-    /// The target.
-    #[command(flatten)]
-    pub target: TargetFlags,
+    /// The cluster's data directory; the server may run, or is started privately.
+    #[arg(short = 'D', long, value_name = "DIR")]
+    pub pgdata: PathBuf,
+    /// The role to connect as; it must be a superuser. By default the directory's owner.
+    #[arg(short = 'U', long)]
+    pub username: Option<String>,
+    /// The database to connect to; postgres by default.
+    #[arg(long, value_name = "NAME")]
+    pub database: Option<String>,
+    /// Where postgres is; by default pg_config, PATH and the usual places are looked at.
+    #[arg(long, value_name = "DIR")]
+    pub pg_bin: Option<PathBuf>,
+}
+
+impl RecoverFlags {
+    /// What `build` would call this target.
+    pub fn target(&self) -> TargetFlags {
+        TargetFlags {
+            pgdata: Some(self.pgdata.clone()),
+            username: self.username.clone(),
+            database: self.database.clone(),
+            pg_bin: self.pg_bin.clone(),
+            ..TargetFlags::default()
+        }
+    }
 }

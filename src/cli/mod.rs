@@ -71,7 +71,7 @@ fn build(flags: &BuildFlags) -> Result<()> {
 }
 
 fn recover(flags: &RecoverFlags) -> Result<()> {
-    let recovered = recover::run(&options::target(&flags.target), &process_environment)?;
+    let recovered = recover::run(&options::target(&flags.target()), &process_environment)?;
     println!("{recovered}");
     Ok(())
 }
