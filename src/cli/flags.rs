@@ -138,7 +138,7 @@ pub struct BuildFlags {
     /// named with their schema: it empties search_path.
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
-    /// How many threads; all cores by default.
+    /// How many threads, 256 at most; all cores by default.
     #[arg(short = 'j', long, value_name = "N", help_heading = "Behaviour")]
     pub jobs: Option<usize>,
     /// Memory to stay within, as 512MB or 4GB, at least 64MB; a quarter of this machine's by
@@ -174,10 +174,10 @@ pub struct BuildFlags {
     /// Refuse what the server would have to do: its COPY for a table, its build of an index.
     #[arg(long, help_heading = "Behaviour")]
     pub native_only: bool,
-    /// ANALYZE after the load. Not built yet: no ANALYZE is run.
+    /// ANALYZE after the load (the default).
     #[arg(long, help_heading = "Behaviour", overrides_with = "no_analyze")]
     pub analyze: bool,
-    /// No ANALYZE after the load (as it is now in any case).
+    /// No ANALYZE after the load.
     #[arg(long, help_heading = "Behaviour")]
     pub no_analyze: bool,
     /// How long to wait for the lock with which a table is registered.
