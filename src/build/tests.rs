@@ -2,7 +2,7 @@
 
 use super::relation_file::{DirectIo, FileOptions, RelationFile, RelationSize};
 use super::sequential::SequentialPages;
-use super::visibility_map::write_visibility_map;
+use super::visibility_map::{Marks, write_visibility_map};
 use super::writer::WriterPool;
 use crate::sys::simd::page_checksum;
 use pgformat::page::header::PageHeader;
@@ -240,7 +240,16 @@ fn a_heap_has_a_map_as_soon_as_it_has_a_block() {
     let writers = WriterPool::new(1, 1, 4);
     let write = |name: &str, heap_blocks| {
         let options = options(4, DirectIo::Auto);
-        write_visibility_map(dir.path(), name, heap_blocks, options, &writers).unwrap()
+        write_visibility_map(
+            dir.path(),
+            name,
+            heap_blocks,
+            Marks::AllFrozen,
+            options,
+            &writers,
+        )
+        .unwrap()
+        .map(|(_, size)| size)
     };
     assert_eq!(write("1_vm", 0), None);
     assert_eq!(write("2_vm", 32_672).unwrap().blocks, 1);

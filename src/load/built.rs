@@ -48,6 +48,8 @@ impl BuiltFork {
 pub struct BuiltToast {
     /// Its heap.
     pub heap: BuiltFork,
+    /// Its visibility map, without any bit.
+    pub visibility_map: Option<BuiltFork>,
     /// Its tuples.
     pub tuples: u64,
     /// Its index.

@@ -579,22 +579,20 @@ fn stage(table: &TablePlan, built: &BuiltTable) -> StagedTable {
         tuples,
         ..StagedRelation::default()
     };
+    let map = |map: &Option<BuiltFork>| map.as_ref().map(BuiltFork::segments).unwrap_or_default();
     StagedTable {
         table: table.relation.oid,
         heap: StagedRelation {
-            visibility_map: built
-                .visibility_map
-                .as_ref()
-                .map(BuiltFork::segments)
-                .unwrap_or_default(),
+            visibility_map: map(&built.visibility_map),
             all_visible_blocks: built.heap.blocks,
             ..relation(&built.heap, built.rows)
         },
         toast: built.toast.as_ref().map(|toast| {
-            (
-                relation(&toast.heap, toast.tuples),
-                relation(&toast.index, toast.tuples),
-            )
+            let heap = StagedRelation {
+                visibility_map: map(&toast.visibility_map),
+                ..relation(&toast.heap, toast.tuples)
+            };
+            (heap, relation(&toast.index, toast.tuples))
         }),
         indexes: built
             .indexes

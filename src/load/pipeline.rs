@@ -24,6 +24,7 @@ use super::turns::Turns;
 use crate::build::btree::{BuildError, ToastIndexBuilder};
 use crate::build::relation_file::{FileOptions, RelationFile};
 use crate::build::sequential::SequentialPages;
+use crate::build::visibility_map::{Marks as MapMarks, write_visibility_map};
 use crate::build::writer::WriterPool;
 use crate::error::{Error, Place, Result};
 use crate::record::chunk::{Chunk, Follows};
@@ -32,9 +33,7 @@ use crate::sort::{IndexSpec, Sorter};
 use crate::types::Settings;
 use pgformat::datum::text;
 use pgformat::heap::page::PageFill;
-use pgformat::heap::visibility_map;
 use pgformat::ids::{Oid, Tid};
-use pgformat::page::{PAGE_BYTES, Page};
 use pgformat::toast::chunks::add_base_to_pointers;
 use rayon::Scope;
 use std::path::PathBuf;
@@ -467,36 +466,44 @@ impl<'a> Build<'_, 'a> {
         if !heap.last_page.is_empty() {
             seal_last(table.heap(self.workshop), heap.blocks - 1, &heap.last_page)?;
         }
-        if let Some(toast_heap) = table.toast_heap(self.workshop)
+        let relation = &table.job.table.relation;
+        if let (Some(toast_heap), Some(toast_relation)) =
+            (table.toast_heap(self.workshop), relation.toast)
             && toast.blocks > 0
         {
             seal_last(toast_heap, toast.blocks - 1, &toast.last_page)?;
+            let marks = MapMarks::of_toast(self.workshop.settings.version);
+            let map = self.visibility_map(table, toast_relation.oid, toast.blocks, marks)?;
             let size = toast_heap.file.finish(toast.blocks)?;
-            lock(&table.built).toast.get_or_insert_default().heap =
-                BuiltFork::new(toast_heap.file, size);
+            let mut built = lock(&table.built);
+            let built = built.toast.get_or_insert_default();
+            built.heap = BuiltFork::new(toast_heap.file, size);
+            built.visibility_map = map;
         }
-        if heap.blocks > 0 {
-            let map = self.visibility_map(table, heap.blocks)?;
-            lock(&table.built).visibility_map = Some(map);
-        }
+        let map = self.visibility_map(table, relation.oid, heap.blocks, MapMarks::AllFrozen)?;
+        lock(&table.built).visibility_map = map;
         let size = table.heap_file.finish(heap.blocks)?;
         lock(&table.built).heap = BuiltFork::new(&table.heap_file, size);
         Ok(())
     }
 
-    fn visibility_map(&self, table: &TableBuild<'a>, heap_blocks: u32) -> Result<BuiltFork> {
-        let file = RelationFile::create(
+    /// The map of a heap, none for one without blocks.
+    fn visibility_map(
+        &self,
+        table: &TableBuild<'a>,
+        heap: Oid,
+        heap_blocks: u32,
+        marks: MapMarks,
+    ) -> Result<Option<BuiltFork>> {
+        let map = write_visibility_map(
             &table.job.heap_dir,
-            &format!("{}_vm", table.job.table.relation.oid),
+            &format!("{heap}_vm"),
+            heap_blocks,
+            marks,
             self.workshop.files,
+            self.workshop.writers,
         )?;
-        let mut pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
-        let mut page: Page = [0; PAGE_BYTES];
-        for block in 0..visibility_map::map_blocks(heap_blocks) {
-            visibility_map::fill_page(block, heap_blocks, &mut page);
-            pages.push(&page)?;
-        }
-        Ok(BuiltFork::new(&file, pages.finish()?))
+        Ok(map.map(|(file, size)| BuiltFork::new(&file, size)))
     }
 
     /// Builds the TOAST table's index.

@@ -27,6 +27,12 @@ pub fn map_blocks(heap_blocks: BlockNumber) -> BlockNumber {
     heap_blocks.div_ceil(HEAP_BLOCKS_PER_PAGE)
 }
 
+/// Fills a page of the map without any bit. The checksum is the caller's.
+pub fn empty_page(page: &mut Page) {
+    PageHeader::empty(0).write(page);
+    page[HEADER_BYTES..].fill(0);
+}
+
 /// Fills block `map_block` of the map of a heap with `heap_blocks` blocks: both bits for each
 /// block that there is. The checksum is the caller's.
 ///
@@ -39,10 +45,9 @@ pub fn fill_page(map_block: BlockNumber, heap_blocks: BlockNumber, page: &mut Pa
     );
     let blocks =
         (heap_blocks - map_block * HEAP_BLOCKS_PER_PAGE).min(HEAP_BLOCKS_PER_PAGE) as usize;
-    PageHeader::empty(0).write(page);
+    empty_page(page);
     let map = &mut page[HEADER_BYTES..];
     let (full, rest) = (blocks / BLOCKS_PER_BYTE, blocks % BLOCKS_PER_BYTE);
-    map.fill(0);
     map[..full].fill(0xff);
     if rest > 0 {
         map[full] = (1 << (2 * rest)) - 1;
