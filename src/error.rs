@@ -69,6 +69,33 @@ pub struct Place {
     pub value: Option<String>,
 }
 
+impl Place {
+    /// The place that COPY's CONTEXT tells: `COPY t, line 7, column qty: "x"`. The file, which
+    /// the server does not know, stays empty.
+    pub fn of_copy_context(context: &str) -> Option<Place> {
+        let (_, rest) = context.strip_prefix("COPY ")?.split_once(", line ")?;
+        let digits = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let line = rest[..digits].parse().ok()?;
+        let mut place = Place {
+            line,
+            ..Place::default()
+        };
+        let mut rest = &rest[digits..];
+        if let Some(column) = rest.strip_prefix(", column ") {
+            let end = column.find([':', ',']).unwrap_or(column.len());
+            place.column = Some(column[..end].to_owned());
+            rest = &column[end..];
+        }
+        let value = rest
+            .strip_prefix(": \"")
+            .and_then(|value| value.strip_suffix('"'));
+        place.value = value.map(str::to_owned);
+        Some(place)
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
@@ -111,6 +138,8 @@ pub struct Error {
     pub detail: Option<String>,
     /// Where in the input, one line per place.
     pub places: Vec<Place>,
+    /// The server's CONTEXT.
+    pub context: Option<String>,
     /// What the user can do.
     pub hint: Option<String>,
 }
@@ -124,6 +153,7 @@ impl Error {
             message: message.into(),
             detail: None,
             places: Vec::new(),
+            context: None,
             hint: None,
         }
     }
@@ -181,6 +211,7 @@ impl Error {
             message: error.message,
             detail: error.detail,
             places: vec![place],
+            context: None,
             hint: error.hint,
         }
     }
@@ -235,6 +266,9 @@ impl fmt::Display for Error {
         for place in &self.places {
             write!(f, "\n  at {place}")?;
         }
+        if let Some(context) = &self.context {
+            write!(f, "\n  CONTEXT: {context}")?;
+        }
         if let Some(hint) = &self.hint {
             write!(f, "\n  HINT: {hint}")?;
         }
@@ -260,10 +294,10 @@ impl From<postgres::Error> for Error {
         e.detail = db.detail().map(str::to_owned);
         e.hint = db.hint().map(str::to_owned);
         if let Some(context) = db.where_() {
-            e.detail = Some(match e.detail {
-                Some(d) => format!("{d}\n  CONTEXT: {context}"),
-                None => format!("CONTEXT: {context}"),
-            });
+            match Place::of_copy_context(context) {
+                Some(place) => e.places.push(place),
+                None => e.context = Some(context.to_owned()),
+            }
         }
         // Classes 08, 53, 57, 58: the server's or the machine's trouble, not the input's.
         if ["08", "53", "57", "58"]
@@ -296,6 +330,16 @@ mod tests {
             "ERROR 22P02: invalid input syntax for type integer: \"x\"\n  at file.csv, line 7, column qty"
         );
         assert_eq!(e.exit_status(), 1);
+    }
+
+    #[test]
+    fn the_servers_word_on_a_place_is_read() {
+        let place = Place::of_copy_context("COPY t, line 7, column qty: \"x\"").unwrap();
+        assert_eq!((place.line, place.column.as_deref()), (7, Some("qty")));
+        assert_eq!(place.value.as_deref(), Some("x"));
+        let place = Place::of_copy_context("COPY a, line 12: \"1,2\"").unwrap();
+        assert_eq!((place.line, place.column), (12, None));
+        assert_eq!(Place::of_copy_context("SQL function \"f\""), None);
     }
 
     #[test]

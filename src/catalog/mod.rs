@@ -49,6 +49,24 @@ impl Relation {
         format!("{}.{}", quote_ident(&self.schema), quote_ident(&self.name))
     }
 
+    /// The name as messages show it: schema first, quoted only where SQL needs it.
+    pub fn display_name(&self) -> String {
+        let plain = |name: &str| {
+            !name.starts_with(|c: char| c.is_ascii_digit())
+                && name
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+        };
+        let shown = |name: &str| {
+            if plain(name) {
+                name.to_owned()
+            } else {
+                quote_ident(name)
+            }
+        };
+        format!("{}.{}", shown(&self.schema), shown(&self.name))
+    }
+
     /// What differs between this description and a later one of the same table, in words;
     /// `None` when a plan made for this one holds for the other. The size does not count, nor
     /// does what only a scratch table tells.

@@ -40,6 +40,7 @@ use inputs::{InputChunks, Inputs};
 use options::{BuildOptions, WalMode};
 use pipeline::{TableJob, Workshop};
 use plan::{How, IndexPlan, InputPlan, ServerView, TablePlan};
+use postgres::Client;
 use progress::Progress;
 use report::{By, IndexReport, Report, TableReport, VerbTimes};
 use source_spec::SourceSpec;
@@ -115,9 +116,16 @@ impl Build<'_> {
             (None, Some(session)) => session.client(),
             (None, None) => unreachable!("the session is in one of two places"),
         };
+        if !self.options.truncate {
+            refuse_rows(client, &relations)?;
+        }
         let view = settings::ask(client, &facts)?;
         let tables = self.plan(relations, &sources, &view, &facts)?;
         let first_value_id = oids::toast_value_ids(client, toast_value_bound(&tables))?;
+        if let Some(dir) = &self.options.temp_dir {
+            tempfile::tempfile_in(dir)
+                .map_err(|e| Error::io("create a temporary file in", dir, &e))?;
+        }
         let staging = Staging::create(&facts, &tablespaces(&tables))?;
         let progress = Progress::new(self.options.progress, total_bytes(&tables));
         let built = self.build_files(
@@ -221,10 +229,6 @@ impl Build<'_> {
         };
         let mut tables = Vec::with_capacity(relations.len());
         for (relation, (_, sources)) in relations.into_iter().zip(sources) {
-            if relation.size_bytes > 0 && !self.options.truncate {
-                // The register step looks for rows under the lock; this spares the work.
-                refuse_rows(&relation)?;
-            }
             let table = plan::plan_table(relation, sources, &server, self.options)?;
             self.report.notes.extend(table.notes.iter().cloned());
             tables.push(table);
@@ -391,7 +395,7 @@ impl Build<'_> {
         built: Option<BuiltTable>,
         copied: Option<(u64, u64)>,
     ) {
-        let name = table.relation.qualified_name();
+        let name = table.relation.display_name();
         let (native, built) = match (&table.how, built) {
             (How::Native(native), Some(built)) => (native, built),
             (How::Server(reason), _) => {
@@ -494,13 +498,23 @@ fn group_by_table(sources: &[SourceSpec]) -> Vec<(&str, Vec<&SourceSpec>)> {
     tables
 }
 
-/// Without `--truncate` a table must be empty.
-fn refuse_rows(relation: &Relation) -> Result<()> {
-    Err(Error::refused(
-        "55000",
-        format!("table {} is not empty", relation.qualified_name()),
-    )
-    .with_hint("--truncate replaces its rows in the same transaction."))
+/// Without `--truncate` a table must be empty. The registration looks again under the lock; this
+/// spares the work.
+fn refuse_rows(client: &mut Client, relations: &[Relation]) -> Result<()> {
+    for relation in relations.iter().filter(|r| r.size_bytes > 0) {
+        let query = format!(
+            "SELECT EXISTS (SELECT FROM ONLY {})",
+            relation.qualified_name()
+        );
+        if client.query_one(&query, &[])?.get(0) {
+            return Err(Error::refused(
+                "55000",
+                format!("table {} is not empty", relation.display_name()),
+            )
+            .with_hint("--truncate replaces its rows in the same transaction."));
+        }
+    }
+    Ok(())
 }
 
 /// The tablespaces that files are staged in.

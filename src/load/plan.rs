@@ -7,7 +7,7 @@
 use super::options::{BuildOptions, ForceColumns, InputFormat, InputOptions};
 use super::source_spec::SourceSpec;
 use crate::catalog::{Collation, Column, Index, Relation, quote_ident};
-use crate::error::{Error, Result};
+use crate::error::{Class, Error, Place, Result, ValueError};
 use crate::record::encoding::Encoding;
 use crate::record::format::{CopyOptions, Format, Header, InputColumn};
 use crate::sort::IndexSpec;
@@ -136,44 +136,13 @@ pub fn plan_table(
     })
 }
 
-/// Kinds of table, triggers and rules.
+/// Triggers and rules; the kinds of table were refused when the catalog was read.
 fn refuse_what_no_load_can_do(
     relation: &Relation,
     options: &BuildOptions,
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    let name = relation.qualified_name();
-    let wrong_kind = |what: &str| {
-        Error::refused(
-            "42809",
-            format!("cannot load into {what} \"{}\"", relation.name),
-        )
-    };
-    match relation.kind {
-        'r' | 'p' => {}
-        'v' => return Err(wrong_kind("view").with_hint("Name the table that the view shows.")),
-        'm' => {
-            return Err(
-                wrong_kind("materialized view").with_hint("REFRESH MATERIALIZED VIEW fills it.")
-            );
-        }
-        'f' => {
-            return Err(
-                wrong_kind("foreign table").with_hint("Load it on the server that it lives on.")
-            );
-        }
-        'S' => return Err(wrong_kind("sequence")),
-        _ => return Err(wrong_kind("non-table relation")),
-    }
-    if relation.persistence == 't' {
-        return Err(Error::unsupported(format!("{name} is a temporary table")));
-    }
-    if relation.kind == 'r' && relation.access_method != "heap" {
-        return Err(Error::unsupported(format!(
-            "{name} uses the table access method \"{}\"; only heap is supported",
-            relation.access_method
-        )));
-    }
+    let name = relation.display_name();
     let features = &relation.features;
     if !features.insert_triggers.is_empty() {
         let triggers = features.insert_triggers.join(", ");
@@ -196,25 +165,21 @@ fn refuse_what_no_load_can_do(
 
 /// `--native-only`.
 fn refuse_the_server(relation: &Relation, how: &How) -> Result<()> {
-    let name = relation.qualified_name();
-    match how {
-        How::Server(reason) => Err(Error::unsupported(format!(
-            "{name} cannot be loaded natively: {reason}"
-        ))),
-        How::Native(native) => {
-            for (index, plan) in relation.indexes.iter().zip(&native.indexes) {
-                if let IndexPlan::Server(reason) = plan {
-                    return Err(Error::unsupported(format!(
-                        "index \"{}\" of {name} cannot be built natively: {reason}",
-                        index.name
-                    )));
-                }
-            }
-            Ok(())
-        }
-    }
-    .map_err(|e: Error| {
-        e.with_hint("Without --native-only the server does it in the same transaction.")
+    let name = relation.display_name();
+    let refused = match how {
+        How::Server(reason) => Some(format!("{name} cannot be loaded natively: {reason}")),
+        How::Native(native) => server_indexes(relation, native)
+            .next()
+            .map(|(index, reason)| {
+                format!(
+                    "index \"{}\" of {name} cannot be built natively: {reason}",
+                    index.name
+                )
+            }),
+    };
+    refused.map_or(Ok(()), |message| {
+        Err(Error::unsupported(message)
+            .with_hint("Without --native-only the server does it in the same transaction."))
     })
 }
 
@@ -226,9 +191,6 @@ fn native_plan(
     options: &BuildOptions,
     notes: &mut Vec<String>,
 ) -> Result<NativePlan, String> {
-    if relation.kind == 'p' {
-        return Err("it is a partitioned table".into());
-    }
     let settings = server.settings.map_err(str::to_owned)?;
     if server.encoding != "UTF8" {
         return Err(format!("the database's encoding is {}", server.encoding));
@@ -261,7 +223,7 @@ fn native_plan(
         }
         notes.push(format!(
             "{}: not checked: {what} {list}",
-            relation.qualified_name()
+            relation.display_name()
         ));
     }
     for input in inputs {
@@ -476,7 +438,13 @@ fn resolve_format(
     };
     let mut format = copy
         .resolve(columns, version, Encoding::Utf8)
-        .map_err(|e| Error::refused(e.sqlstate, e.message))?;
+        .map_err(|e| bad_option(*e, version))?;
+    if format.header == Header::Match && !version.at_least(15) {
+        return Err(bad_option(
+            *ValueError::new("42601", "header requires a Boolean value"),
+            version,
+        ));
+    }
     force(
         relation,
         &mut format.columns,
@@ -494,6 +462,22 @@ fn resolve_format(
         },
     )?;
     Ok(format)
+}
+
+/// An option that COPY refuses.
+fn bad_option(error: ValueError, version: MajorVersion) -> Error {
+    let not_here = error.message.contains("not recognized") || error.message.starts_with("header");
+    let mut error = Error {
+        class: Class::Usage,
+        ..Error::input(error, Place::default())
+    };
+    error.places.clear();
+    if not_here {
+        error.hint = Some(format!("The server is PostgreSQL {version}."));
+    } else if error.message.contains("delimiter") || error.message.contains("single one-byte") {
+        error.hint = Some("A tab is written $'\\t' in the shell.".to_owned());
+    }
+    error
 }
 
 /// Marks the columns of `FORCE_NULL` or `FORCE_NOT_NULL`.

@@ -2,7 +2,7 @@
 
 use super::plan::{InputPlan, TablePlan};
 use crate::cluster::register::Registration;
-use crate::error::{Error, Result};
+use crate::error::{Error, Place, Result};
 use crate::source::{self, Input};
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -43,11 +43,15 @@ pub(super) fn copy(
 
 /// The server's error, which knows a line but no file.
 fn of_file(mut error: Error, input: &InputPlan) -> Error {
-    let place = format!("at {}", input.label);
-    error.detail = Some(match error.detail {
-        Some(detail) => format!("{detail}\n  {place}"),
-        None => place,
-    });
+    match error.places.as_mut_slice() {
+        [] => error.places.push(Place {
+            file: input.label.clone(),
+            ..Place::default()
+        }),
+        places => places
+            .iter_mut()
+            .for_each(|place| place.file.clone_from(&input.label)),
+    }
     error
 }
 
