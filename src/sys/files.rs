@@ -43,6 +43,21 @@ pub fn sync_file_system(file: &File) -> io::Result<()> {
     }
 }
 
+/// Lets this process open as many files as it may. A limit that stays as it is is told of by
+/// the open that goes beyond it.
+pub fn raise_open_files_limit() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel fills the structure that the pointer is to.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0 {
+        limit.rlim_cur = limit.rlim_max;
+        // SAFETY: the kernel reads the structure that the pointer is to.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+    }
+}
+
 /// Asks the kernel to begin writing these bytes of the page cache to disk; a hint, so errors
 /// do not matter: the fsync at the end tells them.
 pub fn start_write_back(file: &File, start: u64, len_bytes: u64) {

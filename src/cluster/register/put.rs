@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use pgformat::ids::Oid;
 
-use super::{Registration, StagedRelation, StagedTable, TableToRegister};
+use super::{Registration, StagedRelation, StagedTable, TableToRegister, checkpoint};
 use crate::catalog::read::scratch::read_allequalimage;
 use crate::cluster::faults;
 use crate::cluster::journal::{FileIdentity, Journal, JournalFile};
@@ -74,7 +74,7 @@ impl Registration<'_> {
         // must begin after it. At any level this makes the transaction's id durable, which
         // the journal relies on.
         self.step("checkpoint");
-        self.client().batch_execute("CHECKPOINT")?;
+        checkpoint(self.session, relations.len(), &staging)?;
         faults::point("checkpointed")?;
 
         self.step("rename");
