@@ -52,8 +52,8 @@ impl Registration<'_> {
         Ok(())
     }
 
-    /// Locks the tables with these names, those that were taken, all in one statement. An attempt that meets a lock
-    /// gives all back before the next, so that nobody waits for us meanwhile.
+    /// Locks the tables that were taken, with these names, all in one statement. An attempt that
+    /// meets a lock gives all back before the next, so that nobody waits for us meanwhile.
     fn lock(&mut self, names: &[String]) -> Result<()> {
         let list: Vec<String> = names.iter().map(|name| format!("ONLY {name}")).collect();
         let list = list.join(", ");
@@ -62,9 +62,12 @@ impl Registration<'_> {
             let left = self.options.lock_wait.saturating_sub(begin.elapsed());
             // A limit of 0 would be none at all.
             let attempt_ms = left.min(ATTEMPT).as_millis().max(1);
+            // Many short waits must not add up beyond the limit. A wait for one lock ends first.
+            let statement_ms = (left + ATTEMPT).as_millis();
             let locked = self.client().batch_execute(&format!(
                 "SAVEPOINT pgpagewrite_lock;
                  SET LOCAL lock_timeout = '{attempt_ms}ms';
+                 SET LOCAL statement_timeout = '{statement_ms}ms';
                  LOCK TABLE {list} IN ACCESS EXCLUSIVE MODE;
                  RELEASE SAVEPOINT pgpagewrite_lock"
             ));
@@ -72,7 +75,8 @@ impl Registration<'_> {
                 return self.settings();
             };
             let error = Error::from(error);
-            if error.sqlstate != "55P03" {
+            let too_long = error.sqlstate == "57014" && begin.elapsed() >= self.options.lock_wait;
+            if error.sqlstate != "55P03" && !too_long {
                 return Err(error);
             }
             self.client()
