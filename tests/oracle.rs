@@ -365,3 +365,44 @@ fn a_crash_right_after_the_command_loses_nothing_at_any_wal_level() {
         }
     });
 }
+
+#[test]
+fn a_crash_right_after_a_load_of_many_small_tables_loses_none_of_them() {
+    const TABLES: usize = 60;
+    support::each_version(&[], |server| {
+        for wal_level in ["minimal", "replica"] {
+            server.restart_with(&[
+                ("wal_level", wal_level),
+                ("max_wal_senders", "0"),
+                ("fsync", "on"),
+            ]);
+            let mut command = Command::new(PROGRAM);
+            command
+                .args(["build", "--no-analyze", "-d"])
+                .arg(server.conninfo(DB));
+            let mut schema = String::new();
+            for i in 0..TABLES {
+                schema.push_str(&format!(
+                    "DROP TABLE IF EXISTS small_{i};
+                     CREATE TABLE small_{i} (id int PRIMARY KEY, v text);
+                     CREATE INDEX ON small_{i} (v);"
+                ));
+                // Table 0 stays empty.
+                let rows: String = (0..i).map(|id| format!("{id}\tvalue {id}\n")).collect();
+                let path = put(server, &format!("small_{i}"), rows.as_bytes());
+                command.arg(format!("small_{i}={}", path.display()));
+            }
+            server.execute(DB, &schema);
+            support::run(&mut command).expect_success();
+            server.stop_immediate();
+            server.restart();
+            for i in 0..TABLES {
+                let name = format!("small_{i}");
+                let expected = i as u64;
+                assert_eq!(rows(server, &name), expected, "{name}, {wal_level}");
+            }
+            support::assert_healthy(server, DB);
+            support::assert_checksums(server, DB);
+        }
+    });
+}

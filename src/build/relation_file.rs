@@ -43,6 +43,17 @@ pub enum DirectIo {
     Off,
 }
 
+/// When files become durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durable {
+    /// When they are finished.
+    #[default]
+    WhenFinished,
+    /// Later: whoever has them made syncs their file system. For small files, of which there
+    /// are many: nothing is begun for one alone.
+    Later,
+}
+
 /// How a relation's files are made.
 #[derive(Clone, Copy, Debug)]
 pub struct FileOptions {
@@ -52,6 +63,8 @@ pub struct FileOptions {
     pub checksums: bool,
     /// Around the page cache or through it.
     pub direct: DirectIo,
+    /// When they become durable.
+    pub durable: Durable,
     /// Permission bits: 0600, or 0640 where the cluster allows group access.
     pub mode: u32,
     /// uid and gid to give the files to, when we are not their owner.
@@ -64,6 +77,7 @@ impl Default for FileOptions {
             segment_blocks: SEGMENT_BLOCKS,
             checksums: true,
             direct: DirectIo::Auto,
+            durable: Durable::WhenFinished,
             mode: 0o600,
             owner: None,
         }
@@ -92,6 +106,7 @@ struct Segment {
     path: PathBuf,
     file: File,
     direct: bool,
+    durable: Durable,
     /// The same file through the page cache, once the file system refused a direct write.
     buffered: OnceLock<File>,
     /// Bytes up to which space was taken; `u64::MAX` when no more is to be taken ahead.
@@ -125,8 +140,16 @@ impl RelationFile {
     /// # Errors
     /// It cannot be made, or is there already.
     pub fn create(dir: &Path, base_name: &str, options: FileOptions) -> Result<Arc<RelationFile>> {
+        let file = RelationFile::deferred(dir, base_name, options);
+        file.segment(0)?;
+        Ok(file)
+    }
+
+    /// The same, but the first file is made when the first page is written; a fork without
+    /// blocks has none.
+    pub fn deferred(dir: &Path, base_name: &str, options: FileOptions) -> Arc<RelationFile> {
         assert!(options.segment_blocks > 0, "segments of no blocks");
-        let file = RelationFile {
+        Arc::new(RelationFile {
             dir: dir.to_path_buf(),
             base_name: base_name.to_owned(),
             options,
@@ -135,9 +158,7 @@ impl RelationFile {
             pending: Pending::default(),
             failed: AtomicBool::new(false),
             failure: Mutex::new(None),
-        };
-        file.segment(0)?;
-        Ok(Arc::new(file))
+        })
     }
 
     /// Whether whoever fills pages sets their checksums
@@ -272,8 +293,8 @@ impl RelationFile {
         }
     }
 
-    /// Waits for the queue, cuts the segments to their true size and makes them durable (the
-    /// directory's entries are not).
+    /// Waits for the queue, cuts the segments to their true size, makes them durable (the
+    /// directory's entries are not) and closes them. Nothing is written after this.
     ///
     /// # Errors
     /// The first error of any write, or one of these.
@@ -288,9 +309,18 @@ impl RelationFile {
             "blocks written of a fork of {blocks} blocks"
         );
         let segments: Vec<Arc<Segment>> = {
-            let segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-            segments.iter().flatten().map(Arc::clone).collect()
+            let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *segments)
+                .into_iter()
+                .flatten()
+                .collect()
         };
+        if blocks == 0 && segments.is_empty() {
+            return Ok(RelationSize {
+                blocks,
+                segments: 0,
+            });
+        }
         let per_segment = self.options.segment_blocks;
         let expected = blocks.div_ceil(per_segment).max(1);
         assert_eq!(
@@ -369,6 +399,7 @@ impl Segment {
             path,
             file,
             direct,
+            durable: options.durable,
             buffered: OnceLock::new(),
             allocated_bytes: Mutex::new(0),
         })
@@ -388,7 +419,9 @@ impl Segment {
         }
         let file = self.buffered.get().unwrap_or(&self.file);
         file.write_all_at(bytes, start)?;
-        files::start_write_back(file, start, bytes.len() as u64);
+        if self.durable == Durable::WhenFinished {
+            files::start_write_back(file, start, bytes.len() as u64);
+        }
         Ok(())
     }
 
@@ -400,7 +433,8 @@ impl Segment {
             .allocated_bytes
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if end <= *allocated {
+        // Most files are so small that taking space ahead would cost more than it spares.
+        if end <= *allocated || end < MIN_AHEAD_BYTES {
             return;
         }
         let ahead = end.clamp(MIN_AHEAD_BYTES, MAX_AHEAD_BYTES);
@@ -417,8 +451,12 @@ impl Segment {
         self.file
             .set_len(bytes)
             .map_err(|e| Error::io("truncate file", &self.path, &e))?;
-        self.file
-            .sync_all()
-            .map_err(|e| Error::io("fsync file", &self.path, &e))
+        match self.durable {
+            Durable::Later => Ok(()),
+            Durable::WhenFinished => self
+                .file
+                .sync_all()
+                .map_err(|e| Error::io("fsync file", &self.path, &e)),
+        }
     }
 }

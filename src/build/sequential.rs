@@ -120,8 +120,12 @@ impl<'w> SequentialPages<'w> {
     ///
     /// # Panics
     /// When a block below the highest never came.
-    pub fn finish(mut self) -> Result<RelationSize> {
-        self.hand_over()?;
+    pub fn finish(self) -> Result<RelationSize> {
+        // By this thread, which would only wait for another that did it.
+        for run in runs(&self.filled) {
+            let first_block = self.base + run.start as u32;
+            self.file.write(first_block, &self.buffer.pages()[run])?;
+        }
         self.file.finish(self.blocks)
     }
 }

@@ -1,7 +1,8 @@
 //! Reads the catalogs: from a name as the user wrote it to a [`Relation`].
 //!
-//! Five queries a table, whatever it has: the class, its attributes, its features, its
-//! indexes, their attributes. [`scratch`] asks the one thing that no catalog tells.
+//! A constant number of queries for however many tables: the classes, their attributes, their
+//! features, their indexes, the indexes' attributes. [`scratch`] asks the one thing that no
+//! catalog tells.
 //! The queries name `pg_catalog` everywhere, because a script that ran before may have moved
 //! the search path.
 
@@ -10,6 +11,8 @@ mod indexes;
 pub mod scratch;
 
 pub use indexes::collation;
+
+use std::collections::HashMap;
 
 use pgformat::ids::Oid;
 use pgformat::layout::{AttrLen, AttributeLayout, Compression, Storage};
@@ -23,25 +26,32 @@ use crate::error::{Error, Result};
 /// PostgreSQL: `src/include/access/heaptoast.h`, `TOAST_TUPLE_TARGET`.
 const TOAST_TUPLE_TARGET_BYTES: usize = 2032;
 
-/// The OID of a relation by its name as written in SQL (quoted where needed, qualified or
-/// found by the search path).
+/// The OIDs of relations by their names as written in SQL (quoted where needed, qualified or
+/// found by the search path), in the names' order.
 ///
 /// # Errors
-/// `42P01` when absent, `3F000` for a schema that is absent, `42602` for a bad name.
-pub fn resolve(client: &mut impl GenericClient, name: &str) -> Result<Oid> {
-    let invalid = || Error::refused("42602", format!("invalid name syntax: \"{name}\""));
+/// Of the first name that has one: `42P01` when absent, `3F000` for a schema that is absent,
+/// `42602` for a bad name.
+pub fn resolve(client: &mut impl GenericClient, names: &[&str]) -> Result<Vec<Oid>> {
+    let invalid = |name: &str| Error::refused("42602", format!("invalid name syntax: \"{name}\""));
     // regclass would also take a number, as an OID.
-    if name.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
-        return Err(invalid());
+    let is_number = |name: &&&str| name.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    if let Some(name) = names.iter().find(is_number) {
+        return Err(invalid(name));
     }
-    let row = client.query_one(
-        "SELECT $1::pg_catalog.text::pg_catalog.regclass::pg_catalog.oid",
-        &[&name],
+    let rows = client.query(
+        "SELECT n.name::pg_catalog.regclass::pg_catalog.oid
+           FROM pg_catalog.unnest($1::pg_catalog.text[]) WITH ORDINALITY AS n (name, number)
+          ORDER BY n.number",
+        &[&names],
     )?;
-    match row.get::<_, Oid>(0) {
-        0 => Err(invalid()),
-        oid => Ok(oid),
-    }
+    rows.iter()
+        .zip(names)
+        .map(|(row, name)| match row.get::<_, Oid>(0) {
+            0 => Err(invalid(name)),
+            oid => Ok(oid),
+        })
+        .collect()
 }
 
 /// Reads the relation with this name, its size included.
@@ -49,58 +59,62 @@ pub fn resolve(client: &mut impl GenericClient, name: &str) -> Result<Oid> {
 /// # Errors
 /// As [`resolve`].
 pub fn relation(client: &mut impl GenericClient, name: &str) -> Result<Relation> {
-    let oid = resolve(client, name)?;
-    relation_by_oid(client, oid, true)
+    let oids = resolve(client, &[name])?;
+    let mut read = relations(client, &oids, true)?;
+    Ok(read.remove(0))
 }
 
-/// The same without asking for the size: asking opens the relation's file in the server, which
-/// must not happen between TRUNCATE and the rename of a load.
-pub fn relation_in_load(client: &mut impl GenericClient, name: &str) -> Result<Relation> {
-    let oid = resolve(client, name)?;
-    relation_by_oid(client, oid, false)
-}
-
-/// Reads a relation by its OID, with its size when `with_size`.
+/// Reads relations by their OIDs, in the OIDs' order, with their sizes when `with_size`: asking
+/// opens a relation's file in the server, which must not happen between TRUNCATE and the rename
+/// of a load.
 ///
 /// # Errors
-/// `42P01` when there is none.
-pub fn relation_by_oid(
+/// `42P01` when there is none with an OID.
+pub fn relations(
     client: &mut impl GenericClient,
-    oid: Oid,
+    oids: &[Oid],
     with_size: bool,
-) -> Result<Relation> {
-    let class = read_class(client, oid)?;
-    let columns = read_columns(client, oid)?;
-    let features = features::read(client, oid)?;
-    let indexes = indexes::read(client, oid)?;
-    let size_bytes = if with_size && matches!(class.kind, 'r' | 'm' | 't') {
-        client
-            .query_one(
-                "SELECT pg_catalog.pg_relation_size($1::pg_catalog.oid::pg_catalog.regclass)",
-                &[&oid],
-            )?
-            .get::<_, i64>(0) as u64
-    } else {
-        0
-    };
-    let options = class.options.as_deref().unwrap_or_default();
-    Ok(Relation {
-        oid,
-        schema: class.schema,
-        name: class.name,
-        kind: class.kind,
-        persistence: class.persistence,
-        access_method: class.access_method,
-        tablespace: class.tablespace,
-        fillfactor: number_option(options, "fillfactor")?.unwrap_or(100),
-        toast_tuple_target_bytes: number_option(options, "toast_tuple_target")?
-            .unwrap_or(TOAST_TUPLE_TARGET_BYTES),
-        columns,
-        indexes,
-        toast: class.toast,
-        features,
-        size_bytes,
-    })
+) -> Result<Vec<Relation>> {
+    let version_num = server_version_num(client)?;
+    let mut classes = read_classes(client, oids, with_size)?;
+    let mut columns = read_columns(client, oids)?;
+    let mut features = features::read(client, oids, version_num)?;
+    let mut indexes = indexes::read(client, oids, version_num)?;
+    oids.iter()
+        .map(|oid| {
+            let gone =
+                || Error::refused("42P01", format!("relation with OID {oid} does not exist"));
+            let class = classes.remove(oid).ok_or_else(gone)?;
+            let options = class.options.as_deref().unwrap_or_default();
+            Ok(Relation {
+                oid: *oid,
+                fillfactor: number_option(options, "fillfactor")?.unwrap_or(100),
+                toast_tuple_target_bytes: number_option(options, "toast_tuple_target")?
+                    .unwrap_or(TOAST_TUPLE_TARGET_BYTES),
+                schema: class.schema,
+                name: class.name,
+                kind: class.kind,
+                persistence: class.persistence,
+                access_method: class.access_method,
+                tablespace: class.tablespace,
+                columns: columns.remove(oid).unwrap_or_default(),
+                indexes: indexes.remove(oid).unwrap_or_default(),
+                toast: class.toast,
+                features: features.remove(oid).ok_or_else(gone)?,
+                size_bytes: class.size_bytes,
+            })
+        })
+        .collect()
+}
+
+/// server_version_num, as 150018.
+fn server_version_num(client: &mut impl GenericClient) -> Result<i32> {
+    Ok(client
+        .query_one(
+            "SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4",
+            &[],
+        )?
+        .get(0))
 }
 
 /// Refuses what no version of this program loads: everything that is not an ordinary table in
@@ -164,28 +178,38 @@ struct Class {
     tablespace: Oid,
     options: Option<Vec<String>>,
     toast: Option<ToastRelation>,
+    size_bytes: u64,
 }
 
-fn read_class(client: &mut impl GenericClient, oid: Oid) -> Result<Class> {
-    let row = client
-        .query_opt(
-            "SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
+fn read_classes(
+    client: &mut impl GenericClient,
+    oids: &[Oid],
+    with_size: bool,
+) -> Result<HashMap<Oid, Class>> {
+    let rows = client.query(
+        "SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
                     coalesce(am.amname::text, ''), c.reltablespace, c.reloptions,
                     c.reltoastrelid,
                     (SELECT i.indexrelid FROM pg_catalog.pg_index i
                       WHERE i.indrelid = c.reltoastrelid AND i.indisvalid
                       ORDER BY i.indexrelid LIMIT 1),
                     (SELECT t.reltablespace FROM pg_catalog.pg_class t
-                      WHERE t.oid = c.reltoastrelid)
+                      WHERE t.oid = c.reltoastrelid),
+                    CASE WHEN $2 AND c.relkind IN ('r', 'm', 't')
+                         THEN coalesce(pg_catalog.pg_relation_size(c.oid), 0) ELSE 0 END,
+                    c.oid
                FROM pg_catalog.pg_class c
                JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
                LEFT JOIN pg_catalog.pg_am am ON am.oid = c.relam
-              WHERE c.oid = $1",
-            &[&oid],
-        )?
-        .ok_or_else(|| {
-            Error::refused("42P01", format!("relation with OID {oid} does not exist"))
-        })?;
+              WHERE c.oid = ANY ($1)",
+        &[&oids, &with_size],
+    )?;
+    rows.iter()
+        .map(|row| Ok((row.get(11), class(row)?)))
+        .collect()
+}
+
+fn class(row: &Row) -> Result<Class> {
     let toast_oid: Oid = row.get(7);
     let toast_index: Option<Oid> = row.get(8);
     let toast_tablespace: Option<Oid> = row.get(9);
@@ -208,16 +232,20 @@ fn read_class(client: &mut impl GenericClient, oid: Oid) -> Result<Class> {
     Ok(Class {
         schema: row.get(0),
         name,
-        kind: one_char(&row, 2),
-        persistence: one_char(&row, 3),
+        kind: one_char(row, 2),
+        persistence: one_char(row, 3),
         access_method: row.get(4),
         tablespace: row.get(5),
         options: row.get(6),
         toast,
+        size_bytes: row.get::<_, i64>(10) as u64,
     })
 }
 
-fn read_columns(client: &mut impl GenericClient, oid: Oid) -> Result<Vec<Column>> {
+fn read_columns(
+    client: &mut impl GenericClient,
+    oids: &[Oid],
+) -> Result<HashMap<Oid, Vec<Column>>> {
     let rows = client.query(
         "SELECT a.attnum, a.attname::text, a.attlen, a.attalign::text, a.attbyval,
                 a.attstorage::text, a.attcompression::text,
@@ -227,37 +255,37 @@ fn read_columns(client: &mut impl GenericClient, oid: Oid) -> Result<Vec<Column>
                      ELSE pg_catalog.format_type(a.atttypid, a.atttypmod) END,
                 a.atttypmod, a.attcollation, a.attnotnull, a.attisdropped,
                 pg_catalog.pg_get_expr(d.adbin, d.adrelid),
-                a.attidentity::text, a.attgenerated::text
+                a.attidentity::text, a.attgenerated::text, a.attrelid
            FROM pg_catalog.pg_attribute a
            LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-          WHERE a.attrelid = $1 AND a.attnum > 0
-          ORDER BY a.attnum",
-        &[&oid],
+          WHERE a.attrelid = ANY ($1) AND a.attnum > 0
+          ORDER BY a.attrelid, a.attnum",
+        &[&oids],
     )?;
-    rows.iter()
-        .enumerate()
-        .map(|(i, row)| {
-            let attnum: i16 = row.get(0);
-            let name: String = row.get(1);
-            if usize::try_from(attnum).ok() != Some(i + 1) {
-                return Err(bad_catalog("pg_attribute.attnum", &name));
-            }
-            Ok(Column {
-                attnum,
-                layout: layout(row, 2, &name)?,
-                name,
-                type_oid: row.get(8),
-                type_name: row.get(9),
-                typmod: row.get(10),
-                collation: row.get(11),
-                not_null: row.get(12),
-                dropped: row.get(13),
-                default: row.get(14),
-                identity: one_char(row, 15),
-                generated: one_char(row, 16),
-            })
-        })
-        .collect()
+    let mut columns: HashMap<Oid, Vec<Column>> = HashMap::new();
+    for row in &rows {
+        let of_table = columns.entry(row.get(17)).or_default();
+        let attnum: i16 = row.get(0);
+        let name: String = row.get(1);
+        if usize::try_from(attnum).ok() != Some(of_table.len() + 1) {
+            return Err(bad_catalog("pg_attribute.attnum", &name));
+        }
+        of_table.push(Column {
+            attnum,
+            layout: layout(row, 2, &name)?,
+            name,
+            type_oid: row.get(8),
+            type_name: row.get(9),
+            typmod: row.get(10),
+            collation: row.get(11),
+            not_null: row.get(12),
+            dropped: row.get(13),
+            default: row.get(14),
+            identity: one_char(row, 15),
+            generated: one_char(row, 16),
+        });
+    }
+    Ok(columns)
 }
 
 /// The layout from six columns that begin at `first`: attlen, attalign, attbyval, attstorage,

@@ -1,5 +1,6 @@
 //! An open target: a connection, the facts, and the private server under it if there is one.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use pgformat::ids::Oid;
@@ -175,23 +176,18 @@ pub(super) fn plan_tables(
     names: &[&str],
     with_size: bool,
 ) -> Result<Vec<Relation>> {
-    let mut planned: Vec<Relation> = Vec::with_capacity(names.len());
-    for name in names {
-        let mut relation = if with_size {
-            read::relation(client, name)?
-        } else {
-            read::relation_in_load(client, name)?
-        };
-        read::refuse_unsupported(&relation)?;
-        if planned.iter().any(|p| p.oid == relation.oid) {
-            return Err(Error::usage(format!(
-                "table \"{}\" is named more than once",
-                relation.name
-            )));
-        }
-        scratch::fill_allequalimage(client, &facts.data_directory, &mut relation)?;
-        planned.push(relation);
+    let oids = read::resolve(client, names)?;
+    let mut seen = HashSet::new();
+    if let Some(twice) = oids.iter().find(|oid| !seen.insert(**oid)) {
+        let relation = read::relations(client, &[*twice], false)?.remove(0);
+        return Err(Error::usage(format!(
+            "table \"{}\" is named more than once",
+            relation.name
+        )));
     }
+    let mut planned = read::relations(client, &oids, with_size)?;
+    planned.iter().try_for_each(read::refuse_unsupported)?;
+    scratch::fill_allequalimage(client, &facts.data_directory, &mut planned)?;
     facts.check_lock_capacity(lock_count(&planned))?;
     Ok(planned)
 }

@@ -5,6 +5,7 @@
 //! pg_checksums leave it out; the server removes it whole when it starts, after a crash too
 //! (PostgreSQL: `src/backend/storage/file/fd.c`, `RemovePgTempFilesInDir`).
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use pgformat::ids::Oid;
@@ -12,6 +13,7 @@ use pgformat::ids::Oid;
 use super::facts::Facts;
 use super::owner::FileOwner;
 use crate::error::{Error, Result};
+use crate::sys::files;
 
 /// `DEFAULTTABLESPACE_OID`, pg_default.
 pub const PG_DEFAULT: Oid = 1663;
@@ -19,12 +21,49 @@ pub const PG_DEFAULT: Oid = 1663;
 /// What the names of our directories begin with.
 pub(super) const PREFIX: &str = "pgsql_tmp.pgpagewrite.";
 
+/// From how many files on one request to the file system makes them durable, not an fsync of
+/// each.
+pub const MANY_FILES: usize = 100;
+
+/// A directory whose file system is to be synced.
+#[derive(Debug)]
+pub struct SyncedDirectory {
+    path: PathBuf,
+    directory: File,
+}
+
+impl SyncedDirectory {
+    /// Opens it: errors of writing that happen from now on are told by [`SyncedDirectory::sync`].
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn open(path: &Path) -> Result<SyncedDirectory> {
+        let directory = File::open(path).map_err(|e| Error::io("open directory", path, &e))?;
+        Ok(SyncedDirectory {
+            path: path.to_owned(),
+            directory,
+        })
+    }
+
+    /// Makes everything in the directory's file system durable.
+    ///
+    /// # Errors
+    /// The file system's: also of what another program wrote to it since the directory was
+    /// opened.
+    pub fn sync(&self) -> Result<()> {
+        files::sync_file_system(&self.directory)
+            .map_err(|e| Error::io("sync file system of", &self.path, &e))
+    }
+}
+
 /// The staging directories of one run; removed when dropped.
 #[derive(Debug)]
 pub struct Staging {
     owner: FileOwner,
     database_tablespace: Oid,
     directories: Vec<(Oid, PathBuf)>,
+    /// The same, open since before the first file.
+    open: Vec<SyncedDirectory>,
 }
 
 impl Staging {
@@ -37,6 +76,7 @@ impl Staging {
             owner: facts.owner,
             database_tablespace: facts.database_tablespace,
             directories: Vec::new(),
+            open: Vec::new(),
         };
         for tablespace in tablespaces {
             staging.add(facts, *tablespace)?;
@@ -59,7 +99,9 @@ impl Staging {
             .and_then(|_| owner.remove_directory(&directory))
             .and_then(|()| owner.create_directory(&directory))
             .map_err(|e| Error::io("create directory", &directory, &e))?;
+        let open = SyncedDirectory::open(&directory);
         self.directories.push((tablespace, directory));
+        self.open.push(open?);
         Ok(&self.directories[self.directories.len() - 1].1)
     }
 
@@ -79,6 +121,14 @@ impl Staging {
     /// All directories.
     pub fn directories(&self) -> impl Iterator<Item = &Path> {
         self.directories.iter().map(|(_, d)| d.as_path())
+    }
+
+    /// Makes durable whatever was written into the directories.
+    ///
+    /// # Errors
+    /// The file system's, every one since the directories were made.
+    pub fn sync(&self) -> Result<()> {
+        self.open.iter().try_for_each(SyncedDirectory::sync)
     }
 
     /// Looks whether the directories are still there: a server that restarts after a crash

@@ -17,7 +17,7 @@ pub mod source_spec;
 mod toast_log;
 mod turns;
 
-use crate::build::relation_file::FileOptions;
+use crate::build::relation_file::{DirectIo, Durable, FileOptions};
 use crate::build::writer::{BUFFER_PAGES, WriterPool};
 use crate::catalog::Relation;
 use crate::cluster::conninfo::process_environment;
@@ -27,13 +27,14 @@ use crate::cluster::register::{
     Event, Options, Registration, StagedRelation, StagedTable, TableToRegister,
 };
 use crate::cluster::session::Session;
-use crate::cluster::staging::Staging;
+use crate::cluster::staging::{MANY_FILES, Staging};
 use crate::cluster::target::Target;
 use crate::error::{Error, Result};
 use crate::record::chunk::Chunks;
 use crate::record::stream::StreamChunks;
 use crate::source::{self, FileSource, Input, Stream};
 use crate::sys::credentials;
+use crate::sys::files::raise_open_files_limit;
 use crate::types::Settings;
 use built::{BuiltFork, BuiltTable};
 use inputs::{InputChunks, Inputs};
@@ -44,6 +45,7 @@ use postgres::Client;
 use progress::Progress;
 use report::{By, IndexReport, Report, TableReport, VerbTimes};
 use source_spec::SourceSpec;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -55,12 +57,18 @@ const WRITERS: usize = 3;
 const WORKER_BYTES: usize = 8 << 20;
 const SHARED_BYTES: usize = 32 << 20;
 
+/// Input of a table whose files are made durable together with those of others, when there are
+/// many.
+const SMALL_INPUT_BYTES: u64 = 4 << 20;
+
 /// Builds the tables and registers them: all or none.
 ///
 /// # Errors
 /// Whatever stands in the way; the cluster is then as it was.
 pub fn build(target: &Target, options: &BuildOptions, interrupted: &AtomicBool) -> Result<Report> {
     let started = Instant::now();
+    // Every input is open from the beginning to the end, so that it cannot change unseen.
+    raise_open_files_limit();
     let mut session = target.open(&process_environment)?;
     let build = Build {
         options,
@@ -105,7 +113,7 @@ impl Build<'_> {
         }
         let (relations, mut registration, mut lent) = match script {
             Some((sql, file)) => {
-                let mut registration = self.begin(session)?;
+                let mut registration = self.begin(session, 0)?;
                 registration.run_script(&sql, &file)?;
                 (registration.plan_tables(&names)?, Some(registration), None)
             }
@@ -143,7 +151,7 @@ impl Build<'_> {
         let registering = Instant::now();
         let mut registration = match (registration, lent) {
             (Some(registration), _) => registration,
-            (None, Some(session)) => self.begin(session)?,
+            (None, Some(session)) => self.begin(session, relation_count(&tables))?,
             (None, None) => unreachable!("the session is in one of two places"),
         };
         staging.check()?;
@@ -174,13 +182,18 @@ impl Build<'_> {
         ))
     }
 
-    fn begin<'s>(&self, session: &'s mut Session) -> Result<Registration<'s>> {
+    fn begin<'s>(
+        &self,
+        session: &'s mut Session,
+        expected_relations: usize,
+    ) -> Result<Registration<'s>> {
         let mut last_told = None;
         Registration::begin(
             session,
             Options {
                 bypass_wal: self.options.wal == WalMode::Bypass,
                 lock_wait: self.options.lock_timeout,
+                expected_relations,
                 progress: Box::new(move |event| {
                     if let Event::Waiting {
                         table,
@@ -267,17 +280,25 @@ impl Build<'_> {
             writers: &writers,
             settings,
             progress,
-            files: FileOptions {
-                segment_blocks: facts.segment_blocks,
-                checksums: facts.checksums,
-                mode: facts.owner.mode,
-                owner: (credentials::effective_uid() != facts.owner.uid)
-                    .then_some((facts.owner.uid, facts.owner.gid)),
-                ..FileOptions::default()
-            },
             first_value_id,
             interrupted: self.interrupted,
         };
+        let files = FileOptions {
+            segment_blocks: facts.segment_blocks,
+            checksums: facts.checksums,
+            mode: facts.owner.mode,
+            owner: (credentials::effective_uid() != facts.owner.uid)
+                .then_some((facts.owner.uid, facts.owner.gid)),
+            ..FileOptions::default()
+        };
+        let small_files = FileOptions {
+            direct: DirectIo::Off,
+            durable: Durable::Later,
+            ..files
+        };
+        // A heap and its map at the least.
+        let file_count = |i: &usize| 2 + tables[*i].relation.indexes.len();
+        let many = native.iter().map(file_count).sum::<usize>() > MANY_FILES;
         let fixed_bytes = SHARED_BYTES + self.options.jobs * WORKER_BYTES;
         let sort_bytes = self
             .options
@@ -289,9 +310,20 @@ impl Build<'_> {
             .iter()
             .zip(&opened)
             .zip(shares)
-            .map(|((i, inputs), sort_bytes)| self.job(&tables[*i], inputs, staging, sort_bytes))
+            .map(|((i, inputs), sort_bytes)| {
+                let files = if many && inputs_are_small(inputs) {
+                    small_files
+                } else {
+                    files
+                };
+                self.job(&tables[*i], inputs, files, staging, sort_bytes)
+            })
             .collect::<Result<Vec<_>>>()?;
+        let some_are_not_durable = jobs.iter().any(|j| j.files.durable == Durable::Later);
         let done = pool.install(|| pipeline::build_tables(&pool, &workshop, jobs))?;
+        if some_are_not_durable {
+            staging.sync()?;
+        }
         for input in opened.iter().flatten() {
             if let Opened::File(file) = input {
                 file.check_unchanged()?;
@@ -307,6 +339,7 @@ impl Build<'_> {
         &self,
         table: &'a TablePlan,
         inputs: &'a [Opened],
+        files: FileOptions,
         staging: &Staging,
         sort_bytes: usize,
     ) -> Result<TableJob<'a>> {
@@ -332,6 +365,7 @@ impl Build<'_> {
             table,
             native,
             inputs: Inputs::new(chunks),
+            files,
             index_dirs: native
                 .native_indexes()
                 .map(|(number, _)| {
@@ -489,11 +523,13 @@ pub(crate) fn interrupted() -> Error {
 /// The sources by table, tables in the order of their first source.
 fn group_by_table(sources: &[SourceSpec]) -> Vec<(&str, Vec<&SourceSpec>)> {
     let mut tables: Vec<(&str, Vec<&SourceSpec>)> = Vec::new();
+    let mut numbers: HashMap<&str, usize> = HashMap::new();
     for source in sources {
-        match tables.iter_mut().find(|(name, _)| *name == source.table) {
-            Some((_, sources)) => sources.push(source),
-            None => tables.push((&source.table, vec![source])),
+        let number = *numbers.entry(&source.table).or_insert(tables.len());
+        if number == tables.len() {
+            tables.push((&source.table, Vec::new()));
         }
+        tables[number].1.push(source);
     }
     tables
 }
@@ -515,6 +551,11 @@ fn refuse_rows(client: &mut Client, relations: &[Relation]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Tables and indexes.
+fn relation_count(tables: &[TablePlan]) -> usize {
+    tables.iter().map(|t| 1 + t.relation.indexes.len()).sum()
 }
 
 /// The tablespaces that files are staged in.
@@ -563,6 +604,12 @@ fn total_bytes(tables: &[TablePlan]) -> Option<u64> {
         .flat_map(|t| &t.inputs)
         .map(|input| file_bytes(&input.file))
         .sum()
+}
+
+/// Whether a table's inputs are known to be small.
+fn inputs_are_small(inputs: &[Opened]) -> bool {
+    let total_bytes: Option<u64> = inputs.iter().map(Opened::len).sum();
+    total_bytes.is_some_and(|bytes| bytes <= SMALL_INPUT_BYTES)
 }
 
 /// Divides the memory of sorts by the sizes of the tables' inputs.

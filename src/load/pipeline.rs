@@ -50,8 +50,6 @@ pub struct Workshop<'a> {
     pub settings: &'a Settings,
     /// Counters and the line on the terminal.
     pub progress: &'a Progress,
-    /// How relation files are made.
-    pub files: FileOptions,
     /// The first TOAST value id.
     pub first_value_id: Oid,
     /// Set from outside to stop the build.
@@ -67,6 +65,8 @@ pub struct TableJob<'a> {
     pub native: &'a NativePlan,
     /// Its chunks.
     pub inputs: Inputs<'a>,
+    /// How its files are made.
+    pub files: FileOptions,
     /// Where its heap is staged.
     pub heap_dir: PathBuf,
     /// Where each native index's file is staged, in their order.
@@ -86,11 +86,11 @@ pub fn build_tables<'a>(
     workshop: &Workshop<'a>,
     jobs: Vec<TableJob<'a>>,
 ) -> Result<Vec<BuiltTable>> {
-    let tables = jobs
+    let tables: Vec<TableBuild<'_>> = jobs
         .into_iter()
         .enumerate()
-        .map(|(number, job)| TableBuild::new(number, job, workshop))
-        .collect::<Result<Vec<_>>>()?;
+        .map(|(number, job)| TableBuild::new(number, job))
+        .collect();
     let build = Build {
         workshop,
         tables: &tables,
@@ -500,7 +500,7 @@ impl<'a> Build<'_, 'a> {
             &format!("{heap}_vm"),
             heap_blocks,
             marks,
-            self.workshop.files,
+            table.job.files,
             self.workshop.writers,
         )?;
         Ok(map.map(|(file, size)| BuiltFork::new(&file, size)))
@@ -517,7 +517,7 @@ impl<'a> Build<'_, 'a> {
         let file = RelationFile::create(
             &table.job.heap_dir,
             &toast.index_oid.to_string(),
-            self.workshop.files,
+            table.job.files,
         )?;
         let pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
         let mut builder = ToastIndexBuilder::new(self.workshop.settings.version, pages);
@@ -547,7 +547,7 @@ impl<'a> Build<'_, 'a> {
         let file = RelationFile::create(
             &table.job.index_dirs[number],
             &index.oid.to_string(),
-            self.workshop.files,
+            table.job.files,
         )?;
         let mut pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
         let sorter = table.sorters[number]
@@ -615,7 +615,7 @@ impl<'a> Build<'_, 'a> {
             let place = table.turns.state().marks.find(
                 tid,
                 &table.heap_file.path(),
-                self.workshop.files.segment_blocks,
+                table.job.files.segment_blocks,
             );
             let (input, line) = place?;
             error = error.at(Place {
@@ -629,16 +629,11 @@ impl<'a> Build<'_, 'a> {
 }
 
 impl<'a> TableBuild<'a> {
-    fn new(number: usize, job: TableJob<'a>, workshop: &Workshop<'_>) -> Result<TableBuild<'a>> {
+    fn new(number: usize, job: TableJob<'a>) -> TableBuild<'a> {
         let relation = &job.table.relation;
-        let heap_file =
-            RelationFile::create(&job.heap_dir, &relation.oid.to_string(), workshop.files)?;
-        let toast_file = relation
-            .toast
-            .map(|toast| {
-                RelationFile::create(&job.heap_dir, &toast.oid.to_string(), workshop.files)
-            })
-            .transpose()?;
+        let file = |oid: Oid| RelationFile::deferred(&job.heap_dir, &oid.to_string(), job.files);
+        let heap_file = file(relation.oid);
+        let toast_file = relation.toast.map(|toast| file(toast.oid));
         let specs: Vec<(usize, &IndexSpec)> = job.native.native_indexes().collect();
         let sorters = specs
             .iter()
@@ -647,7 +642,7 @@ impl<'a> TableBuild<'a> {
                 RwLock::new(Some(Sorter::new((*spec).clone(), budget, &job.temp_dir)))
             })
             .collect();
-        Ok(TableBuild {
+        TableBuild {
             number,
             turns: Turns::new(Ordered {
                 input: 0,
@@ -670,7 +665,7 @@ impl<'a> TableBuild<'a> {
             heap_file,
             toast_file,
             job,
-        })
+        }
     }
 
     /// Whether the last chunk is sealed; true to one caller only.

@@ -60,16 +60,11 @@ pub fn seal(
     pages.hand_over()
 }
 
-/// Seals the last page, which no chunk filled.
+/// Seals the last page, which no chunk filled, and writes it.
 pub fn seal_last(heap: Heap<'_>, block: BlockNumber, carry: &Carry) -> Result<()> {
-    let mut pages = Pages {
-        heap,
-        buffer: None,
-        filled: 0,
-        next: block,
-    };
-    pages.fill_next(|page, block| lay_out(heap, page, block, carry.iter()))?;
-    pages.hand_over()
+    let mut buffer = heap.writers.buffer()?;
+    lay_out(heap, &mut buffer.pages_mut()[0], block, carry.iter());
+    heap.file.write(block, &buffer.pages()[..1])
 }
 
 fn lay_out<'t>(

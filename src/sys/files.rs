@@ -29,6 +29,35 @@ pub fn allocate(file: &File, start: u64, end: u64) -> io::Result<()> {
     }
 }
 
+/// Makes durable everything that was written to the file system that `file` lies in.
+///
+/// # Errors
+/// The kernel's; since Linux 5.8 also those of writing back any file of the file system since
+/// `file` was opened.
+pub fn sync_file_system(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open as long as `file` lives; the call takes a number only.
+    if unsafe { libc::syncfs(file.as_raw_fd()) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Lets this process open as many files as it may. A limit that stays as it is is told of by
+/// the open that goes beyond it.
+pub fn raise_open_files_limit() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel fills the structure that the pointer is to.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0 {
+        limit.rlim_cur = limit.rlim_max;
+        // SAFETY: the kernel reads the structure that the pointer is to.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+    }
+}
+
 /// Asks the kernel to begin writing these bytes of the page cache to disk; a hint, so errors
 /// do not matter: the fsync at the end tells them.
 pub fn start_write_back(file: &File, start: u64, len_bytes: u64) {

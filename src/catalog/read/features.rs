@@ -1,5 +1,7 @@
 //! What a table has beside columns and indexes: triggers, rules, constraints, relatives.
 
+use std::collections::HashMap;
+
 use pgformat::ids::Oid;
 use postgres::GenericClient;
 
@@ -14,30 +16,20 @@ const TRIGGER_TYPE_TRUNCATE: i32 = 1 << 5;
 /// `FirstNormalObjectId`.
 const FIRST_NORMAL_OBJECT_ID: i64 = 16384;
 
-/// One query; every list is ordered by name, so that two readings compare.
+/// The features that are lists, as rows of a table's OID, the list and a name.
 ///
-/// pg_constraint.conenforced is 18's: reading it through `to_jsonb` gives NULL on older
-/// servers, where every constraint is enforced.
-const QUERY: &str = "
-WITH RECURSIVE me AS (
-    SELECT * FROM pg_catalog.pg_class WHERE oid = $1
-), firing AS (
-    SELECT t.tgname::text AS name, t.tgtype::int4 AS type
-      FROM pg_catalog.pg_trigger t
-     WHERE t.tgrelid = $1 AND NOT t.tgisinternal
-       AND t.tgenabled IN ('A', CASE pg_catalog.current_setting('session_replication_role')
-                                     WHEN 'replica' THEN 'R' ELSE 'O' END)
-), enforced AS (
-    SELECT k.*
-      FROM pg_catalog.pg_constraint k
-     WHERE (k.conrelid = $1 OR k.confrelid = $1)
-       AND coalesce((pg_catalog.to_jsonb(k) ->> 'conenforced')::bool, true)
-), part AS (
-    SELECT a.attname::text AS attname, a.atttypid AS type
+/// Every list is ordered by name, so that two readings compare. Types within types are looked
+/// for once a type, not once a column. `{enforced}` stands for pg_constraint.conenforced, which
+/// is 18's; on older servers every constraint is enforced.
+const LISTS: &str = "
+WITH RECURSIVE attribute AS (
+    SELECT a.attrelid, a.attname::text AS attname, a.atttypid
       FROM pg_catalog.pg_attribute a
-     WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped
+     WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped
+), part AS (
+    SELECT DISTINCT atttypid AS whole, atttypid AS type FROM attribute
     UNION
-    SELECT p.attname, x.type
+    SELECT p.whole, x.type
       FROM part p
       JOIN pg_catalog.pg_type t ON t.oid = p.type
       CROSS JOIN LATERAL (
@@ -52,61 +44,98 @@ WITH RECURSIVE me AS (
             SELECT a.atttypid FROM pg_catalog.pg_attribute a
              WHERE t.typtype = 'c' AND a.attrelid = t.typrelid
                AND a.attnum > 0 AND NOT a.attisdropped) x
+), checked AS (
+    SELECT p.whole, pg_catalog.format_type(t.oid, NULL) AS domain
+      FROM part p JOIN pg_catalog.pg_type t ON t.oid = p.type
+     WHERE t.typtype = 'd'
+       AND (t.typnotnull OR EXISTS (SELECT FROM pg_catalog.pg_constraint k
+                                     WHERE k.contypid = t.oid AND k.contype = 'c'))
 )
-SELECT ARRAY(SELECT name FROM firing WHERE type & $2 <> 0 ORDER BY 1),
-       ARRAY(SELECT name FROM firing WHERE type & $3 <> 0 ORDER BY 1),
-       ARRAY(SELECT rulename::text FROM pg_catalog.pg_rewrite
-              WHERE ev_class = $1 AND rulename <> '_RETURN' AND ev_enabled <> 'D' ORDER BY 1),
-       ARRAY(SELECT conname::text FROM enforced
-              WHERE conrelid = $1 AND contype = 'c' ORDER BY 1),
-       ARRAY(SELECT DISTINCT p.attname || ': ' || pg_catalog.format_type(t.oid, NULL)
-               FROM part p JOIN pg_catalog.pg_type t ON t.oid = p.type
-              WHERE t.typtype = 'd'
-                AND (t.typnotnull OR EXISTS (SELECT FROM pg_catalog.pg_constraint k
-                                              WHERE k.contypid = t.oid AND k.contype = 'c'))
-              ORDER BY 1),
-       ARRAY(SELECT conname::text FROM enforced
-              WHERE conrelid = $1 AND contype = 'f' ORDER BY 1),
-       ARRAY(SELECT DISTINCT pg_catalog.quote_ident(n.nspname) || '.'
-                             || pg_catalog.quote_ident(c.relname)
-               FROM pg_catalog.pg_constraint k
-               JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
-               JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-              WHERE k.confrelid = $1 AND k.contype = 'f' ORDER BY 1),
-       ARRAY(SELECT conname::text FROM enforced
-              WHERE conrelid = $1 AND contype = 'x' ORDER BY 1),
-       CASE WHEN me.relispartition
-            THEN coalesce(pg_catalog.pg_get_partition_constraintdef($1), 'true') END,
-       me.relrowsecurity AND pg_catalog.row_security_active($1),
-       me.oid::int8 < $4
-         OR me.relnamespace = 'pg_catalog'::pg_catalog.regnamespace
-         OR me.relnamespace = 'pg_toast'::pg_catalog.regnamespace,
-       EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = $1)
-  FROM me";
+SELECT oid, list, name FROM (
+    SELECT t.tgrelid AS oid, l.list, t.tgname::text AS name
+      FROM pg_catalog.pg_trigger t,
+           (VALUES ('insert', $2::pg_catalog.int4), ('truncate', $3)) AS l (list, mask)
+     WHERE t.tgrelid = ANY ($1) AND NOT t.tgisinternal
+       AND t.tgenabled IN ('A', CASE pg_catalog.current_setting('session_replication_role')
+                                     WHEN 'replica' THEN 'R' ELSE 'O' END)
+       AND t.tgtype::int4 & l.mask <> 0
+    UNION ALL
+    SELECT ev_class, 'rule', rulename::text FROM pg_catalog.pg_rewrite
+     WHERE ev_class = ANY ($1) AND rulename <> '_RETURN' AND ev_enabled <> 'D'
+    UNION ALL
+    SELECT k.conrelid, k.contype::text, k.conname::text FROM pg_catalog.pg_constraint k
+     WHERE k.conrelid = ANY ($1) AND k.contype IN ('c', 'f', 'x') AND {enforced}
+    UNION ALL
+    SELECT DISTINCT a.attrelid, 'domain', a.attname || ': ' || d.domain
+      FROM attribute a JOIN checked d ON d.whole = a.atttypid
+    UNION ALL
+    SELECT DISTINCT k.confrelid, 'referenced', pg_catalog.quote_ident(n.nspname) || '.'
+                                               || pg_catalog.quote_ident(c.relname)
+      FROM pg_catalog.pg_constraint k
+      JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+     WHERE k.confrelid = ANY ($1) AND k.contype = 'f'
+) AS item
+ORDER BY oid, list, name";
 
-/// Reads the features of a relation that exists.
-pub(super) fn read(client: &mut impl GenericClient, oid: Oid) -> Result<Features> {
-    let row = client.query_one(
-        QUERY,
-        &[
-            &oid,
-            &TRIGGER_TYPE_INSERT,
-            &TRIGGER_TYPE_TRUNCATE,
-            &FIRST_NORMAL_OBJECT_ID,
-        ],
+/// The features that each relation has one of.
+const SINGLES: &str = "
+SELECT c.oid,
+       CASE WHEN c.relispartition
+            THEN coalesce(pg_catalog.pg_get_partition_constraintdef(c.oid), 'true') END,
+       c.relrowsecurity AND pg_catalog.row_security_active(c.oid),
+       c.oid::int8 < $2
+         OR c.relnamespace = 'pg_catalog'::pg_catalog.regnamespace
+         OR c.relnamespace = 'pg_toast'::pg_catalog.regnamespace,
+       EXISTS (SELECT FROM pg_catalog.pg_inherits WHERE inhparent = c.oid)
+  FROM pg_catalog.pg_class c
+ WHERE c.oid = ANY ($1)";
+
+/// Reads the features of relations.
+pub(super) fn read(
+    client: &mut impl GenericClient,
+    oids: &[Oid],
+    version_num: i32,
+) -> Result<HashMap<Oid, Features>> {
+    let mut features: HashMap<Oid, Features> = client
+        .query(SINGLES, &[&oids, &FIRST_NORMAL_OBJECT_ID])?
+        .iter()
+        .map(|row| {
+            let of_table = Features {
+                partition_constraint: row.get(1),
+                row_security: row.get(2),
+                system_catalog: row.get(3),
+                has_children: row.get(4),
+                ..Features::default()
+            };
+            (row.get(0), of_table)
+        })
+        .collect();
+    let enforced = if version_num >= 180_000 {
+        "k.conenforced"
+    } else {
+        "true"
+    };
+    let rows = client.query(
+        &LISTS.replace("{enforced}", enforced),
+        &[&oids, &TRIGGER_TYPE_INSERT, &TRIGGER_TYPE_TRUNCATE],
     )?;
-    Ok(Features {
-        insert_triggers: row.get(0),
-        truncate_triggers: row.get(1),
-        rules: row.get(2),
-        checks: row.get(3),
-        domain_checks: row.get(4),
-        foreign_keys: row.get(5),
-        referenced_by: row.get(6),
-        exclusions: row.get(7),
-        partition_constraint: row.get(8),
-        row_security: row.get(9),
-        system_catalog: row.get(10),
-        has_children: row.get(11),
-    })
+    for row in &rows {
+        let Some(of_table) = features.get_mut(&row.get::<_, Oid>(0)) else {
+            continue;
+        };
+        let list = match row.get(1) {
+            "insert" => &mut of_table.insert_triggers,
+            "truncate" => &mut of_table.truncate_triggers,
+            "rule" => &mut of_table.rules,
+            "c" => &mut of_table.checks,
+            "f" => &mut of_table.foreign_keys,
+            "x" => &mut of_table.exclusions,
+            "domain" => &mut of_table.domain_checks,
+            "referenced" => &mut of_table.referenced_by,
+            other => unreachable!("the query has no list {other}"),
+        };
+        list.push(row.get(2));
+    }
+    Ok(features)
 }

@@ -1,4 +1,4 @@
-//! The indexes of a table, their attributes and collations.
+//! The indexes of tables, their attributes and collations.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,7 +7,7 @@ use pgformat::ids::Oid;
 use postgres::{GenericClient, Row};
 
 use super::super::{Collation, Index, IndexColumn};
-use super::{bool_option, layout, number_option, one_char};
+use super::{bool_option, layout, number_option, one_char, server_version_num};
 use crate::error::{Class, Error, Result};
 
 /// Pages of a btree are filled so far unless the index says else, in percent.
@@ -22,67 +22,85 @@ const DEFAULT_COLLATION_OID: Oid = 100;
 const INDOPTION_DESC: i16 = 1;
 const INDOPTION_NULLS_FIRST: i16 = 2;
 
-/// Every index that writers keep up (`indislive`); what only some versions have is read
-/// through `to_jsonb`.
-pub(super) fn read(client: &mut impl GenericClient, table: Oid) -> Result<Vec<Index>> {
+/// Every index of the tables that writers keep up (`indislive`).
+///
+/// Version differences: 14 has no `indnullsnotdistinct`.
+pub(super) fn read(
+    client: &mut impl GenericClient,
+    tables: &[Oid],
+    version_num: i32,
+) -> Result<HashMap<Oid, Vec<Index>>> {
+    let nulls_not_distinct = if version_num >= 150_000 {
+        "i.indnullsnotdistinct"
+    } else {
+        "false"
+    };
     let rows = client.query(
-        "SELECT i.indexrelid, c.relname::text, n.nspname::text, am.amname::text,
+        &format!(
+            "SELECT i.indexrelid, c.relname::text, n.nspname::text, am.amname::text,
                 c.reltablespace, i.indisunique, i.indisprimary,
-                coalesce((pg_catalog.to_jsonb(i) ->> 'indnullsnotdistinct')::bool, false),
+                {nulls_not_distinct},
                 i.indimmediate, i.indisvalid, i.indisclustered, i.indpred IS NOT NULL,
-                c.reloptions, i.indnkeyatts, pg_catalog.pg_get_indexdef(i.indexrelid)
+                c.reloptions, i.indnkeyatts, pg_catalog.pg_get_indexdef(i.indexrelid), i.indrelid
            FROM pg_catalog.pg_index i
            JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
            JOIN pg_catalog.pg_am am ON am.oid = c.relam
-          WHERE i.indrelid = $1 AND i.indislive
-          ORDER BY i.indexrelid",
-        &[&table],
+          WHERE i.indrelid = ANY ($1) AND i.indislive
+          ORDER BY i.indexrelid"
+        ),
+        &[&tables],
     )?;
-    let mut columns = read_columns(client, table)?;
-    rows.iter()
-        .map(|row| {
-            let oid: Oid = row.get(0);
-            let options: Option<Vec<String>> = row.get(12);
-            let options = options.unwrap_or_default();
-            let columns = columns.remove(&oid).unwrap_or_default();
-            let key_count = row.get::<_, i16>(13) as usize;
-            let name: String = row.get(1);
-            if key_count == 0 || key_count > columns.len() {
-                return Err(Error::new(
-                    Class::Corruption,
-                    "XX001",
-                    format!("index \"{name}\" has no attributes in pg_attribute"),
-                ));
-            }
-            Ok(Index {
-                oid,
-                name,
-                schema: row.get(2),
-                access_method: row.get(3),
-                tablespace: row.get(4),
-                unique: row.get(5),
-                primary: row.get(6),
-                nulls_not_distinct: row.get(7),
-                immediate: row.get(8),
-                valid: row.get(9),
-                clustered: row.get(10),
-                has_predicate: row.get(11),
-                fillfactor: number_option(&options, "fillfactor")?
-                    .unwrap_or(BTREE_DEFAULT_FILLFACTOR),
-                deduplicate_items: bool_option(&options, "deduplicate_items")?.unwrap_or(true),
-                columns,
-                key_count,
-                definition: row.get(14),
-                allequalimage: None,
-            })
-        })
-        .collect()
+    let mut columns = read_columns(client, tables)?;
+    let mut indexes: HashMap<Oid, Vec<Index>> = HashMap::new();
+    for row in &rows {
+        let columns = columns.remove(&row.get::<_, Oid>(0)).unwrap_or_default();
+        indexes
+            .entry(row.get(15))
+            .or_default()
+            .push(index(row, columns)?);
+    }
+    Ok(indexes)
+}
+
+fn index(row: &Row, columns: Vec<IndexColumn>) -> Result<Index> {
+    let oid: Oid = row.get(0);
+    let options: Option<Vec<String>> = row.get(12);
+    let options = options.unwrap_or_default();
+    let key_count = row.get::<_, i16>(13) as usize;
+    let name: String = row.get(1);
+    if key_count == 0 || key_count > columns.len() {
+        return Err(Error::new(
+            Class::Corruption,
+            "XX001",
+            format!("index \"{name}\" has no attributes in pg_attribute"),
+        ));
+    }
+    Ok(Index {
+        oid,
+        name,
+        schema: row.get(2),
+        access_method: row.get(3),
+        tablespace: row.get(4),
+        unique: row.get(5),
+        primary: row.get(6),
+        nulls_not_distinct: row.get(7),
+        immediate: row.get(8),
+        valid: row.get(9),
+        clustered: row.get(10),
+        has_predicate: row.get(11),
+        fillfactor: number_option(&options, "fillfactor")?.unwrap_or(BTREE_DEFAULT_FILLFACTOR),
+        deduplicate_items: bool_option(&options, "deduplicate_items")?.unwrap_or(true),
+        columns,
+        key_count,
+        definition: row.get(14),
+        allequalimage: None,
+    })
 }
 
 fn read_columns(
     client: &mut impl GenericClient,
-    table: Oid,
+    tables: &[Oid],
 ) -> Result<HashMap<Oid, Vec<IndexColumn>>> {
     let rows = client.query(
         "SELECT i.indexrelid, i.indkey[a.attnum - 1], a.atttypid,
@@ -99,9 +117,9 @@ fn read_columns(
            JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indexrelid AND a.attnum > 0
            LEFT JOIN pg_catalog.pg_opclass o
                   ON a.attnum <= i.indnkeyatts AND o.oid = i.indclass[a.attnum - 1]
-          WHERE i.indrelid = $1 AND i.indislive
+          WHERE i.indrelid = ANY ($1) AND i.indislive
           ORDER BY i.indexrelid, a.attnum",
-        &[&table],
+        &[&tables],
     )?;
     let mut collations: HashMap<Oid, Collation> = HashMap::new();
     let mut columns: HashMap<Oid, Vec<IndexColumn>> = HashMap::new();
@@ -169,12 +187,7 @@ pub fn collation(client: &mut impl GenericClient, oid: Oid) -> Result<Collation>
 }
 
 fn default_collation(client: &mut impl GenericClient) -> Result<Option<Row>> {
-    let version: i32 = client
-        .query_one(
-            "SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4",
-            &[],
-        )?
-        .get(0);
+    let version = server_version_num(client)?;
     // 14 has no function for a database's version. Every libc locale but C and POSIX has
     // the version of the library, so any collation of libc tells it.
     let actual = if version >= 150_000 {

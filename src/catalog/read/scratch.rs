@@ -1,18 +1,22 @@
 //! What only an index made by this very server tells: `btm_allequalimage`.
 //!
 //! Minor releases differ in which operator classes they trust to be "equal image", though
-//! their catalogs say the same. So the same indexes are created on an empty temporary table,
-//! which is rolled back, and their metapages are read. They are on disk at once: an index
+//! their catalogs say the same. So the same indexes are created on empty temporary tables,
+//! which are rolled back, and their metapages are read: one index for all that have the same
+//! operator classes, collations and types. They are on disk at once: an index
 //! build writes its pages past the shared buffers (`src/backend/access/nbtree/nbtsort.c`,
 //! `_bt_uppershutdown`), that of an empty index its metapage.
 
+use std::collections::HashMap;
+use std::fmt::Write;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use pgformat::ids::Oid;
 use postgres::GenericClient;
 
-use super::super::{Relation, quote_ident};
+use super::super::{Index, Relation};
 use crate::error::{Class, Error, Result};
 
 /// Size of a page in bytes.
@@ -28,7 +32,7 @@ const ALLEQUALIMAGE_POS: usize = META_POS + 40;
 /// Fills [`super::super::Index::allequalimage`] of every btree index.
 ///
 /// `client` must be inside a transaction: everything happens in a savepoint that is rolled
-/// back. `data_directory` is the server's, on this host. The table itself is neither read
+/// back. `data_directory` is the server's, on this host. The tables themselves are neither read
 /// nor planned with.
 ///
 /// # Errors
@@ -36,13 +40,14 @@ const ALLEQUALIMAGE_POS: usize = META_POS + 40;
 pub fn fill_allequalimage(
     client: &mut impl GenericClient,
     data_directory: &Path,
-    relation: &mut Relation,
+    relations: &mut [Relation],
 ) -> Result<()> {
-    if relation.indexes.iter().all(|i| i.access_method != "btree") {
+    let btrees = |r: &&mut Relation| r.indexes.iter().any(|i| i.access_method == "btree");
+    if relations.iter_mut().filter(btrees).count() == 0 {
         return Ok(());
     }
     client.batch_execute("SAVEPOINT pgpagewrite_scratch")?;
-    let filled = fill(client, data_directory, relation);
+    let filled = fill(client, data_directory, relations);
     match &filled {
         Err(e) if e.sqlstate.starts_with("08") => {}
         _ => client.batch_execute(
@@ -52,62 +57,115 @@ pub fn fill_allequalimage(
     filled
 }
 
+/// Each btree index with the one that is created in its stead.
+///
+/// The flag depends on the key columns' operator families, input types and collations, and on
+/// whether there are columns beside the keys. PostgreSQL:
+/// `src/backend/access/nbtree/nbtutils.c`, `_bt_allequalimage`.
+const STAND_INS: &str = "
+SELECT i.indexrelid,
+       min(i.indexrelid) OVER (PARTITION BY i.indclass, i.indcollation, i.indnkeyatts, a.types,
+                                            c.reloptions)
+  FROM pg_catalog.pg_index i
+  JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+  CROSS JOIN LATERAL (SELECT ARRAY(SELECT atttypid FROM pg_catalog.pg_attribute
+                                    WHERE attrelid = i.indexrelid AND attnum > 0
+                                    ORDER BY attnum) AS types) a
+ WHERE i.indexrelid = ANY ($1)";
+
+/// An index's definition from behind its access method's name on.
+///
+/// pg_get_indexdef's own beginning is cut off by its length: a search for ' USING ' could be
+/// misled by a name.
+const BODIES: &str = "
+SELECT i.indexrelid,
+       CASE WHEN pg_catalog.starts_with(d.def, p.prefix)
+            THEN pg_catalog.substr(d.def, pg_catalog.length(p.prefix) + 1) END
+  FROM pg_catalog.pg_index i
+  JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+  JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+  JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace,
+  LATERAL (SELECT pg_catalog.pg_get_indexdef(i.indexrelid) AS def) d,
+  LATERAL (SELECT 'CREATE ' || CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END
+               || 'INDEX ' || pg_catalog.quote_ident(c.relname) || ' ON '
+               || pg_catalog.quote_ident(n.nspname) || '.'
+               || pg_catalog.quote_ident(t.relname)
+               || ' USING btree ' AS prefix) p
+ WHERE i.indexrelid = ANY ($1)";
+
 fn fill(
     client: &mut impl GenericClient,
     data_directory: &Path,
-    relation: &mut Relation,
+    relations: &mut [Relation],
 ) -> Result<()> {
-    let table = relation.qualified_name();
-    // LIKE without INCLUDING INDEXES: each index is made by its own definition, so that no
-    // guess is needed which copy belongs to which.
-    client.batch_execute(&format!(
-        "SET LOCAL client_min_messages = error;
-         CREATE TEMPORARY TABLE pgpagewrite_scratch (LIKE {table})"
-    ))?;
-    for index in &mut relation.indexes {
-        if index.access_method != "btree" {
-            continue;
-        }
-        // pg_get_indexdef's own beginning is cut off by its length: a search for " USING "
-        // could be misled by a name.
-        let body: Option<String> = client
-            .query_one(
-                "SELECT CASE WHEN pg_catalog.starts_with(d.def, p.prefix)
-                             THEN pg_catalog.substr(d.def, pg_catalog.length(p.prefix) + 1) END
-                   FROM pg_catalog.pg_index i
-                   JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
-                   JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
-                   JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace,
-                   LATERAL (SELECT pg_catalog.pg_get_indexdef(i.indexrelid) AS def) d,
-                   LATERAL (SELECT 'CREATE ' || CASE WHEN i.indisunique THEN 'UNIQUE ' ELSE '' END
-                                || 'INDEX ' || pg_catalog.quote_ident(c.relname) || ' ON '
-                                || pg_catalog.quote_ident(n.nspname) || '.'
-                                || pg_catalog.quote_ident(t.relname)
-                                || ' USING btree ' AS prefix) p
-                  WHERE i.indexrelid = $1",
-                &[&index.oid],
-            )?
-            .get(0);
-        let Some(body) = body else {
+    let btrees: Vec<(usize, &Index)> = relations
+        .iter()
+        .enumerate()
+        .flat_map(|(number, r)| r.indexes.iter().map(move |i| (number, i)))
+        .filter(|(_, i)| i.access_method == "btree")
+        .collect();
+    let oids: Vec<Oid> = btrees.iter().map(|(_, i)| i.oid).collect();
+    let stand_ins: HashMap<Oid, Oid> = client
+        .query(STAND_INS, &[&oids])?
+        .iter()
+        .map(|row| (row.get(0), row.get(1)))
+        .collect();
+    let created: Vec<(usize, &Index)> = btrees
+        .into_iter()
+        .filter(|(_, i)| stand_ins.get(&i.oid) == Some(&i.oid))
+        .collect();
+    let oids: Vec<Oid> = created.iter().map(|(_, i)| i.oid).collect();
+    let bodies: HashMap<Oid, Option<String>> = client
+        .query(BODIES, &[&oids])?
+        .iter()
+        .map(|row| (row.get(0), row.get(1)))
+        .collect();
+    let mut statements = "SET LOCAL client_min_messages = error".to_owned();
+    let mut last_table = None;
+    for (number, index) in created {
+        let Some(Some(body)) = bodies.get(&index.oid) else {
             return Err(Error::unsupported(format!(
                 "could not read the definition of index \"{}\": {}",
                 index.name, index.definition
             )));
         };
-        let name = format!("pgpagewrite_{}", index.oid);
+        // LIKE without INCLUDING INDEXES: each index is made by its own definition, so that no
+        // guess is needed which copy belongs to which.
+        let table = &relations[number];
+        if last_table.replace(number) != Some(number) {
+            let _ = write!(
+                statements,
+                "; CREATE TEMPORARY TABLE pgpagewrite_scratch_{} (LIKE {})",
+                table.oid,
+                table.qualified_name()
+            );
+        }
         let unique = if index.unique { "UNIQUE " } else { "" };
-        client.batch_execute(&format!(
-            "CREATE {unique}INDEX {} ON pg_temp.pgpagewrite_scratch USING btree {body}",
-            quote_ident(&name)
-        ))?;
-        let path: String = client
-            .query_one(
-                "SELECT pg_catalog.pg_relation_filepath(
-                          ('pg_temp.' || $1::pg_catalog.text)::pg_catalog.regclass)",
-                &[&name],
-            )?
-            .get(0);
-        index.allequalimage = Some(read_allequalimage(&data_directory.join(path))?);
+        let _ = write!(
+            statements,
+            "; CREATE {unique}INDEX pgpagewrite_{} ON pg_temp.pgpagewrite_scratch_{}
+                 USING btree {body}",
+            index.oid, table.oid
+        );
+    }
+    client.batch_execute(&statements)?;
+    let flags = client
+        .query(
+            "SELECT o.oid, pg_catalog.pg_relation_filepath(
+                       ('pg_temp.pgpagewrite_' || o.oid)::pg_catalog.regclass)
+               FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS o (oid)",
+            &[&oids],
+        )?
+        .iter()
+        .map(|row| {
+            let path: String = row.get(1);
+            Ok((row.get(0), read_allequalimage(&data_directory.join(path))?))
+        })
+        .collect::<Result<HashMap<Oid, bool>>>()?;
+    for index in relations.iter_mut().flat_map(|r| &mut r.indexes) {
+        if let Some(stand_in) = stand_ins.get(&index.oid) {
+            index.allequalimage = flags.get(stand_in).copied();
+        }
     }
     Ok(())
 }

@@ -5,13 +5,16 @@
 //! triggers on TRUNCATE: there CLUSTER of the empty table does, which needs a unique index
 //! (a referenced table has one).
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use pgformat::ids::Oid;
 
 use super::{Registration, TableToRegister};
 use crate::catalog::{Index, quote_ident};
 use crate::error::{Error, Result};
+
+/// How many tables one query looks into for rows.
+const TABLES_PER_QUERY: usize = 100;
 
 /// How a table gets its new files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,26 +30,20 @@ impl Registration<'_> {
     /// Checks emptiness, then empties.
     pub(super) fn empty_all(&mut self) -> Result<()> {
         self.step("truncate");
-        let mut has_rows = HashMap::new();
-        for i in 0..self.tables.len() {
-            let table = &self.tables[i];
-            let (oid, name) = (table.relation.oid, table.relation.qualified_name());
-            let allowed = table.truncate_allowed;
-            let filled: bool = self
-                .client()
-                .query_one(&format!("SELECT EXISTS (SELECT FROM ONLY {name})"), &[])?
-                .get(0);
-            if filled && !allowed {
-                return Err(Error::refused(
-                    "55000",
-                    format!("table \"{}\" is not empty", self.tables[i].relation.name),
-                )
-                .with_hint("Nothing was loaded. --truncate replaces the rows that are there."));
-            }
-            has_rows.insert(oid, filled);
+        let filled = self.filled()?;
+        if let Some(table) = self
+            .tables
+            .iter()
+            .find(|t| filled.contains(&t.relation.oid) && !t.truncate_allowed)
+        {
+            return Err(Error::refused(
+                "55000",
+                format!("table \"{}\" is not empty", table.relation.name),
+            )
+            .with_hint("Nothing was loaded. --truncate replaces the rows that are there."));
         }
         let references = self.references()?;
-        let routes = routes(&self.tables, &has_rows, &references)?;
+        let routes = routes(&self.tables, &filled, &references)?;
         let mut statements = Vec::new();
         let truncated: Vec<String> = self
             .tables
@@ -86,6 +83,42 @@ impl Registration<'_> {
         Ok(())
     }
 
+    /// The tables that have rows. Most have no blocks, which is asked of all at once; of the
+    /// others it is looked whether anybody can see a row.
+    fn filled(&mut self) -> Result<HashSet<Oid>> {
+        let oids: Vec<Oid> = self.tables.iter().map(|t| t.relation.oid).collect();
+        let with_blocks: HashSet<Oid> = self
+            .client()
+            .query(
+                "SELECT o.oid FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS o (oid)
+                  WHERE pg_catalog.pg_relation_size(o.oid::pg_catalog.regclass) > 0",
+                &[&oids],
+            )?
+            .iter()
+            .map(|row| row.get(0))
+            .collect();
+        let mut filled = HashSet::new();
+        let tables: Vec<(Oid, String)> = self
+            .tables
+            .iter()
+            .filter(|t| with_blocks.contains(&t.relation.oid))
+            .map(|t| (t.relation.oid, t.relation.qualified_name()))
+            .collect();
+        for some in tables.chunks(TABLES_PER_QUERY) {
+            let looks: Vec<String> = some
+                .iter()
+                .map(|(_, name)| format!("EXISTS (SELECT FROM ONLY {name})"))
+                .collect();
+            let answers: Vec<bool> = self
+                .client()
+                .query_one(&format!("SELECT ARRAY[{}]", looks.join(", ")), &[])?
+                .get(0);
+            let seen = some.iter().zip(answers).filter(|(_, answer)| *answer);
+            filled.extend(seen.map(|((oid, _), _)| *oid));
+        }
+        Ok(filled)
+    }
+
     /// Pairs of a table of ours and a table that references it.
     fn references(&mut self) -> Result<Vec<(Oid, Oid)>> {
         let oids: Vec<Oid> = self.tables.iter().map(|t| t.relation.oid).collect();
@@ -110,24 +143,22 @@ fn restore_mark(indexes: &[Index], table: Oid) -> String {
 /// Decides each table's route.
 fn routes(
     tables: &[TableToRegister],
-    has_rows: &HashMap<Oid, bool>,
+    filled: &HashSet<Oid>,
     references: &[(Oid, Oid)],
 ) -> Result<Vec<Route>> {
-    let filled = |oid: Oid| has_rows.get(&oid).copied().unwrap_or(false);
     // TRUNCATE takes the largest set in which nobody is referenced from outside.
-    let mut truncated: Vec<Oid> = tables
+    let mut truncated: HashSet<Oid> = tables
         .iter()
         .filter(|t| t.relation.features.truncate_triggers.is_empty())
         .map(|t| t.relation.oid)
         .collect();
     loop {
         let before = truncated.len();
-        let set = truncated.clone();
-        truncated.retain(|oid| {
-            references
-                .iter()
-                .all(|(referenced, by)| referenced != oid || set.contains(by))
-        });
+        for (referenced, by) in references {
+            if !truncated.contains(by) {
+                truncated.remove(referenced);
+            }
+        }
         if truncated.len() == before {
             break;
         }
@@ -139,7 +170,7 @@ fn routes(
             if truncated.contains(&relation.oid) {
                 return Ok(Route::Truncate);
             }
-            if filled(relation.oid) {
+            if filled.contains(&relation.oid) {
                 return Err(cannot_truncate(table, references));
             }
             if !table.native {
@@ -215,7 +246,7 @@ mod tests {
     #[test]
     fn tables_that_reference_only_each_other_are_truncated_together() {
         let tables = [table(1), table(2), table(3)];
-        let rows = HashMap::new();
+        let rows = HashSet::new();
         let all = [Route::Truncate; 3];
         assert_eq!(
             routes(&tables, &rows, &[(1, 2), (2, 3), (3, 3)]).unwrap(),
@@ -232,10 +263,10 @@ mod tests {
         }
         let references = [(1, 2), (2, 9)];
         assert_eq!(
-            routes(&tables, &HashMap::new(), &references).unwrap(),
+            routes(&tables, &HashSet::new(), &references).unwrap(),
             [Route::Keep, Route::Keep]
         );
-        let e = routes(&tables, &HashMap::from([(2, true)]), &references).unwrap_err();
+        let e = routes(&tables, &HashSet::from([2]), &references).unwrap_err();
         assert_eq!(e.sqlstate, "0A000");
     }
 }

@@ -23,7 +23,7 @@ mod lock;
 mod put;
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pgformat::ids::Oid;
@@ -35,6 +35,7 @@ use super::facts::Consumers;
 use super::journal::JournalOnDisk;
 use super::script;
 use super::session::{Session, plan_tables};
+use super::staging::{MANY_FILES, SyncedDirectory};
 use crate::catalog::{Relation, quote_ident};
 use crate::error::{Error, Result};
 
@@ -44,6 +45,8 @@ pub struct Options<'a> {
     pub bypass_wal: bool,
     /// How long a table's lock is waited for.
     pub lock_wait: Duration,
+    /// How many relations will be replaced, as far as that is known when the transaction begins.
+    pub expected_relations: usize,
     /// Told of waits and steps.
     pub progress: Box<dyn FnMut(&Event<'_>) + 'a>,
 }
@@ -53,6 +56,7 @@ impl Default for Options<'_> {
         Options {
             bypass_wal: false,
             lock_wait: Duration::from_secs(60),
+            expected_relations: 0,
             progress: Box::new(|_| {}),
         }
     }
@@ -173,7 +177,7 @@ impl<'s> Registration<'s> {
         }
         // So that the checkpoint under the locks is short.
         (options.progress)(&Event::Step("checkpoint"));
-        session.client().batch_execute("CHECKPOINT")?;
+        checkpoint(session, options.expected_relations, &[])?;
         session
             .client()
             .batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")?;
@@ -372,6 +376,23 @@ impl<'s> Registration<'s> {
     fn step(&mut self, step: &'static str) {
         (self.options.progress)(&Event::Step(step));
     }
+}
+
+/// Has the server make a checkpoint.
+///
+/// The server syncs every file that was written to or made since the last one, one after the
+/// other. Where there are many, one request to the file systems (`directories` and the data
+/// directory lie in them) comes first: what the server then does finds little left to do. It is
+/// a help only, so its errors do not matter: the server meets them too.
+fn checkpoint(session: &mut Session, relations: usize, directories: &[&Path]) -> Result<()> {
+    if relations > MANY_FILES {
+        let data_directory = session.facts.data_directory.as_path();
+        for directory in directories.iter().copied().chain([data_directory]) {
+            let _ = SyncedDirectory::open(directory).and_then(|d| d.sync());
+        }
+    }
+    session.client().batch_execute("CHECKPOINT")?;
+    Ok(())
 }
 
 impl Drop for Registration<'_> {

@@ -1,17 +1,22 @@
 //! Renames the built files over the empty ones and tells pg_class.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use pgformat::ids::Oid;
 
-use super::{Registration, StagedRelation, StagedTable};
+use super::{Registration, StagedRelation, StagedTable, TableToRegister, checkpoint};
 use crate::catalog::read::scratch::read_allequalimage;
 use crate::cluster::faults;
 use crate::cluster::journal::{FileIdentity, Journal, JournalFile};
-use crate::cluster::owner::fsync_directory;
+use crate::cluster::owner::{FileOwner, fsync_directory};
+use crate::cluster::staging::{MANY_FILES, SyncedDirectory};
 use crate::error::{Class, Error, Result};
+use crate::sys::credentials::ActingAs;
+
+/// How many staged files are open at a time.
+const FILES_AT_ONCE: usize = 100;
 
 /// Where a relation lies now.
 struct Place {
@@ -60,6 +65,7 @@ impl Registration<'_> {
                 &std::io::Error::from(std::io::ErrorKind::NotFound),
             ));
         }
+        make_durable(self.session.facts.owner, &relations, &staging)?;
         for directory in &staging {
             let facts = self.session.facts.clone();
             facts.check_same_host(self.session.client(), directory)?;
@@ -68,7 +74,7 @@ impl Registration<'_> {
         // must begin after it. At any level this makes the transaction's id durable, which
         // the journal relies on.
         self.step("checkpoint");
-        self.client().batch_execute("CHECKPOINT")?;
+        checkpoint(self.session, relations.len(), &staging)?;
         faults::point("checkpointed")?;
 
         self.step("rename");
@@ -90,14 +96,10 @@ impl Registration<'_> {
         faults::point("journalled")?;
 
         let owner = self.session.facts.owner;
-        for (i, m) in moves.iter().enumerate() {
-            if i == moves.len() / 2 {
-                faults::point("half_renamed")?;
-            }
-            owner
-                .rename(&m.from, &m.to)
-                .map_err(|e| Error::io("rename file", &m.from, &e))?;
-        }
+        let (first, second) = moves.split_at(moves.len() / 2);
+        rename_all(owner, first)?;
+        faults::point("half_renamed")?;
+        rename_all(owner, second)?;
         for directory in directories(moves.iter().map(|m| m.to.as_path()))
             .into_iter()
             .chain(staging)
@@ -108,19 +110,29 @@ impl Registration<'_> {
 
         self.update_pg_class(&relations)?;
         faults::point("updated")?;
+        let mut done = HashSet::new();
         for table in staged {
-            self.open_tables.retain(|oid| *oid != table.table);
+            done.insert(table.table);
+            done.extend(table.indexes.iter().map(|(index, _)| *index));
             // Over a heap without rows the empty indexes that the server made are right.
-            let empty = table.heap.main.is_empty();
-            let taken = self.tables.iter().find(|t| t.relation.oid == table.table);
-            let all = taken.map_or(&[][..], |t| &t.relation.indexes);
-            self.open_indexes.retain(|(oid, _)| {
-                let put = table.indexes.iter().any(|(index, _)| index == oid);
-                let of_empty = empty && all.iter().any(|i| i.oid == *oid);
-                !(put || of_empty)
-            });
+            if table.heap.main.is_empty()
+                && let Some(taken) = self.taken(table.table)
+            {
+                done.extend(taken.relation.indexes.iter().map(|i| i.oid));
+            }
         }
+        self.open_tables.retain(|oid| !done.contains(oid));
+        self.open_indexes.retain(|(oid, _)| !done.contains(oid));
         Ok(())
+    }
+
+    /// A table that was taken; they stand in the order of their OIDs.
+    fn taken(&self, table: Oid) -> Option<&TableToRegister> {
+        let found = self
+            .tables
+            .binary_search_by_key(&table, |t| t.relation.oid)
+            .ok()?;
+        Some(&self.tables[found])
     }
 
     /// Every staged relation with its OID, checked against the tables that were taken.
@@ -129,15 +141,15 @@ impl Registration<'_> {
         staged: &'t [StagedTable],
     ) -> Result<Vec<(Oid, &'t StagedRelation, Kind)>> {
         let mut relations = Vec::new();
+        let mut open: HashSet<Oid> = self.open_tables.iter().copied().collect();
         for table in staged {
             let planned = self
-                .tables
-                .iter()
-                .find(|t| t.relation.oid == table.table && t.native)
+                .taken(table.table)
+                .filter(|t| t.native)
                 .ok_or_else(|| {
                     internal(format!("table {} was not taken for files", table.table))
                 })?;
-            if !self.open_tables.contains(&table.table) {
+            if !open.remove(&table.table) {
                 return Err(internal(format!(
                     "files of table \"{}\" are put twice",
                     planned.relation.name
@@ -205,7 +217,7 @@ impl Registration<'_> {
     fn moves(&mut self, relations: &[(Oid, &StagedRelation, Kind)]) -> Result<Vec<Move>> {
         let places = self.places(relations)?;
         let facts = &self.session.facts;
-        let owner = facts.owner;
+        let _as_owner = acting_as(facts.owner)?;
         let segment_bytes = u64::from(facts.segment_blocks) * 8192;
         let mut moves = Vec::new();
         for (oid, staged, kind) in relations {
@@ -234,17 +246,9 @@ impl Registration<'_> {
                         0 => fork.to_owned(),
                         n => format!("{fork}.{n}"),
                     };
-                    let file = owner
-                        .act(|| File::open(from))
-                        .map_err(|e| staged_file_error(from, &e))?;
-                    owner
-                        .apply(&file)
-                        .and_then(|()| file.sync_all())
-                        .map_err(|e| Error::io("fsync file", from, &e))?;
-                    let staged_file = file
-                        .metadata()
+                    let staged_file = std::fs::symlink_metadata(from)
                         .map(|m| FileIdentity::of(&m))
-                        .map_err(|e| Error::io("stat file", from, &e))?;
+                        .map_err(|e| staged_file_error(from, &e))?;
                     let length_bytes = staged_file.length_bytes;
                     let is_last = number + 1 == files.len();
                     let whole = length_bytes % 8192 == 0
@@ -323,6 +327,54 @@ impl Registration<'_> {
             )))
         }
     }
+}
+
+/// Makes staged files durable and gives them the cluster's owner and permissions.
+///
+/// A few files are synced one by one; for many it is one request to the file system, which
+/// takes as long as one of these and not as thousands.
+fn make_durable(
+    owner: FileOwner,
+    relations: &[(Oid, &StagedRelation, Kind)],
+    directories: &[&Path],
+) -> Result<()> {
+    let files: Vec<&Path> = relations.iter().flat_map(|(_, s, _)| s.files()).collect();
+    let many = files.len() > MANY_FILES;
+    // Opened before all else: it is told of errors from here on.
+    let file_systems = directories
+        .iter()
+        .filter(|_| many)
+        .map(|directory| SyncedDirectory::open(directory))
+        .collect::<Result<Vec<_>>>()?;
+    for some in files.chunks(FILES_AT_ONCE) {
+        let opened = {
+            let _as_owner = acting_as(owner)?;
+            some.iter()
+                .map(|path| File::open(path).map_err(|e| staged_file_error(path, &e)))
+                .collect::<Result<Vec<File>>>()?
+        };
+        for (file, path) in opened.iter().zip(some) {
+            owner
+                .apply(file)
+                .and_then(|()| if many { Ok(()) } else { file.sync_all() })
+                .map_err(|e| Error::io("fsync file", path, &e))?;
+        }
+    }
+    file_systems.iter().try_for_each(SyncedDirectory::sync)
+}
+
+fn rename_all(owner: FileOwner, moves: &[Move]) -> Result<()> {
+    let _as_owner = acting_as(owner)?;
+    moves.iter().try_for_each(|m| {
+        std::fs::rename(&m.from, &m.to).map_err(|e| Error::io("rename file", &m.from, &e))
+    })
+}
+
+/// This thread has the owner's rights until the guard goes; see [`FileOwner::act`].
+fn acting_as(owner: FileOwner) -> Result<ActingAs> {
+    ActingAs::new(owner.uid, owner.gid).map_err(|e| {
+        Error::environment("42501", format!("could not act as user {}: {e}", owner.uid))
+    })
 }
 
 impl StagedRelation {
