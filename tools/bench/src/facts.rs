@@ -53,7 +53,10 @@ pub(crate) fn describe(
         ("server", server.value("postgres", "SELECT version()")),
         (
             "settings",
-            format!("{}, data checksums on, all else default", settings.join(" ")),
+            format!(
+                "{}, data checksums on, all else default",
+                settings.join(" ")
+            ),
         ),
         (
             "program",

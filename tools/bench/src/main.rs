@@ -182,9 +182,8 @@ fn compare(run: &Run) -> Result<(), String> {
 
 /// The program to measure, where there is one.
 fn program(run: &Run) -> Result<PathBuf, String> {
-    let beside = || -> io::Result<PathBuf> {
-        Ok(std::env::current_exe()?.with_file_name("pgpagewrite"))
-    };
+    let beside =
+        || -> io::Result<PathBuf> { Ok(std::env::current_exe()?.with_file_name("pgpagewrite")) };
     let program = match &run.program {
         Some(program) => program.clone(),
         None => beside().map_err(|e| e.to_string())?,
@@ -221,9 +220,7 @@ fn workloads(run: &Run) -> Vec<(Name, f64)> {
         (None, None) => run.scale,
     };
     if run.workloads.is_empty() {
-        return Name::USUAL
-            .map(|name| (name, scale(name, None)))
-            .to_vec();
+        return Name::USUAL.map(|name| (name, scale(name, None))).to_vec();
     }
     let chosen = run.workloads.iter();
     chosen

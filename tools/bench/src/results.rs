@@ -90,10 +90,7 @@ mod tests {
         );
         let expected = Workload {
             name: "shadoks-en-us".to_owned(),
-            about: format!(
-                "0 rows, 5 MB of input, {}",
-                Name::ShadoksEnUs.description()
-            ),
+            about: format!("0 rows, 5 MB of input, {}", Name::ShadoksEnUs.description()),
             seconds: vec![(Method::Copy, 30.0), (Method::Pgpagewrite, 2.0)],
         };
         assert_eq!(parse(&text), [expected]);

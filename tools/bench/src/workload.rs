@@ -380,7 +380,10 @@ mod tests {
             // A million bytes of each.
             let tables = name.tables(name.scale_of(4_000_000));
             let bytes: usize = tables.iter().map(|(_, w)| w.bytes().len()).sum();
-            assert!((2_800_000..=5_200_000).contains(&bytes), "{name:?}: {bytes}");
+            assert!(
+                (2_800_000..=5_200_000).contains(&bytes),
+                "{name:?}: {bytes}"
+            );
         }
     }
 
