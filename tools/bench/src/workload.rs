@@ -143,7 +143,7 @@ impl Name {
             Name::Customer => 1.0e9,
             Name::Lineitem => 760e6,
             Name::Bigint100 => 1.08e9,
-            Name::Shadoks | Name::ShadoksEnUs => 270e6,
+            Name::Shadoks | Name::ShadoksEnUs => 335e6,
             Name::Wide => 10.3e9,
             Name::Tpch => 1.1e9,
         };
