@@ -1,12 +1,20 @@
 //! On what machine and server a comparison ran.
 
+use crate::method::Method;
 use std::fmt::Write;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use support::Server;
 
 /// Lines of facts.
-pub(crate) fn describe(server: &Server, settings: &[(&str, &str)]) -> String {
+pub(crate) fn describe(
+    server: &Server,
+    settings: &[(&str, &str)],
+    program: &Path,
+    options: &[String],
+    methods: &[Method],
+) -> String {
     let mut text = String::new();
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu
@@ -23,28 +31,63 @@ pub(crate) fn describe(server: &Server, settings: &[(&str, &str)]) -> String {
         })
         .unwrap_or(0);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let disk = Command::new("findmnt")
-        .args(["-n", "-o", "SOURCE,FSTYPE,OPTIONS", "-T"])
-        .arg(server.dir())
-        .output()
-        .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
-        .unwrap_or_default();
-    let _ = writeln!(
-        text,
-        "machine  {model}, {cores} cores, {} MB",
-        memory_kb / 1024
-    );
-    let _ = writeln!(text, "kernel   {}", kernel.trim());
-    let _ = writeln!(text, "disk     {disk}");
-    let _ = writeln!(
-        text,
-        "server   {}",
-        server.value("postgres", "SELECT version()")
-    );
     let settings: Vec<String> = settings
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let _ = writeln!(text, "set      {}", settings.join(" "));
+    let facts = [
+        ("date", said(Command::new("date").arg("+%Y-%m-%d"))),
+        (
+            "machine",
+            format!("{model}, {cores} cores, {} MB", memory_kb / 1024),
+        ),
+        ("kernel", kernel.trim().to_owned()),
+        (
+            "disk",
+            said(
+                Command::new("findmnt")
+                    .args(["-n", "-o", "SOURCE,FSTYPE,OPTIONS", "-T"])
+                    .arg(server.dir()),
+            ),
+        ),
+        ("server", server.value("postgres", "SELECT version()")),
+        (
+            "settings",
+            format!(
+                "{}, data checksums on, all else default",
+                settings.join(" ")
+            ),
+        ),
+        (
+            "program",
+            format!(
+                "{} {}",
+                said(Command::new(program).arg("--version")),
+                options.join(" ")
+            )
+            .trim()
+            .to_owned(),
+        ),
+        (
+            "rounds",
+            "every way into new files, in turn, input in the page cache, fsync included; \
+             from the start of the command to its end"
+                .to_owned(),
+        ),
+    ];
+    for (name, fact) in facts {
+        let _ = writeln!(text, "{name:<12} {fact}");
+    }
+    for method in methods {
+        let _ = writeln!(text, "{:<12} {}", method.name(), method.description());
+    }
     text
+}
+
+/// What a command prints.
+fn said(command: &mut Command) -> String {
+    command
+        .output()
+        .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
+        .unwrap_or_default()
 }

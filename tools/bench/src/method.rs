@@ -1,8 +1,9 @@
 //! The ways to load.
 
-use crate::workload::{DB, Prepared};
+use crate::workload::{self, DB, Prepared};
 use clap::ValueEnum;
 use std::fmt::Write;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -50,6 +51,26 @@ impl Method {
         }
     }
 
+    pub(crate) fn by_name(name: &str) -> Option<Method> {
+        Method::ALL.into_iter().find(|method| method.name() == name)
+    }
+
+    /// What is measured.
+    pub(crate) fn description(self) -> &'static str {
+        match self {
+            Method::Copy => "COPY into the empty table, indexes in place, WAL written",
+            Method::Freeze => {
+                "TRUNCATE, COPY FREEZE, constraints and CREATE INDEX in one transaction that \
+                 skips WAL"
+            }
+            Method::Bulkload => "pg_bulkload, WRITER=PARALLEL, indexes in place",
+            Method::Pgpagewrite => "pgpagewrite build --no-analyze, indexes in place",
+            Method::Floor => {
+                "no loader: the input read, as many bytes of pages written, made durable"
+            }
+        }
+    }
+
     /// Whether this machine and server have it.
     pub(crate) fn can_run(self, server: &Server) -> bool {
         if self != Method::Bulkload {
@@ -64,6 +85,8 @@ impl Method {
     }
 
     /// Loads into new tables and gives the time; all rows are there then.
+    ///
+    /// The floor writes as many bytes as the tables have that the method before it has loaded.
     pub(crate) fn load(
         self,
         prepared: &Prepared,
@@ -71,13 +94,15 @@ impl Method {
         program: &Path,
         options: &[String],
     ) -> Measured {
+        let is_copy = !matches!(self, Method::Pgpagewrite | Method::Floor);
+        prepared.warm(is_copy).expect("the input can be read");
         if self == Method::Floor {
-            // As many bytes as the tables have that the method before has just loaded.
             let bytes = prepared.loaded_bytes(server);
-            return Measured {
-                time: timed(&mut floor(prepared, server, bytes)),
-                bytes,
-            };
+            let dir = server.dir().join("floor");
+            workload::settle();
+            let time = timed(&mut floor(prepared, &dir, bytes));
+            fs::remove_dir_all(&dir).expect("the floor's files");
+            return Measured { time, bytes };
         }
         prepared.reset(server);
         let mut command = match self {
@@ -89,18 +114,7 @@ impl Method {
                 psql(server, &format!("{load}{finish}"))
             }
             Method::Bulkload => bulkload(prepared, server),
-            Method::Pgpagewrite | Method::Floor => {
-                let mut command = Command::new(program);
-                command
-                    .args(["build", "--no-analyze", "-d"])
-                    .arg(server.conninfo(DB))
-                    .args(prepared.build_options())
-                    .args(options);
-                for input in &prepared.inputs {
-                    command.arg(format!("{}={}", input.table, input.path.display()));
-                }
-                command
-            }
+            Method::Pgpagewrite | Method::Floor => build(prepared, server, program, options),
         };
         let time = timed(&mut command);
         Measured {
@@ -108,6 +122,25 @@ impl Method {
             bytes: prepared.loaded_bytes(server),
         }
     }
+}
+
+/// The command that builds all tables.
+pub(crate) fn build(
+    prepared: &Prepared,
+    server: &Server,
+    program: &Path,
+    options: &[String],
+) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(["build", "--no-analyze", "-d"])
+        .arg(server.conninfo(DB))
+        .args(prepared.build_options())
+        .args(options);
+    for input in &prepared.inputs {
+        command.arg(format!("{}={}", input.table, input.path.display()));
+    }
+    command
 }
 
 fn timed(command: &mut Command) -> Duration {
@@ -196,14 +229,10 @@ fn bulkload(prepared: &Prepared, server: &Server) -> Command {
     command
 }
 
-fn floor(prepared: &Prepared, server: &Server, bytes: u64) -> Command {
+fn floor(prepared: &Prepared, dir: &Path, bytes: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("the path of this program"));
-    command
-        .arg("floor")
-        .arg("--bytes")
-        .arg(bytes.to_string())
-        .arg("--dir")
-        .arg(server.dir());
+    command.arg("floor").arg("--bytes").arg(bytes.to_string());
+    command.arg("--dir").arg(dir);
     for input in &prepared.inputs {
         command.arg(&input.path);
     }

@@ -1,11 +1,8 @@
 //! Rounds, medians, ratios.
 
 use crate::method::{Measured, Method};
-use crate::workload::Prepared;
+use crate::workload::{Name, Prepared};
 use std::fmt::Write;
-use std::fs;
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// The times of each method, one a round.
@@ -50,30 +47,27 @@ pub(crate) fn table(prepared: &Prepared, times: &Times) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "\n{}: {rows} rows, {:.0} MB of input",
+        "\n{}: {rows} rows, {:.0} MB of input, {}",
         prepared.name.label(),
-        mega(prepared.input_bytes)
+        mega(prepared.input_bytes),
+        prepared.name.description()
     );
     let _ = writeln!(
         text,
         "{:<12} {:>9} {:>9} {:>9} {:>11} {:>9} {:>15}",
         "", "median s", "least s", "most s", "input MB/s", "files MB", "of pgpagewrite"
     );
-    let ours = times
-        .iter()
-        .find(|(method, measured)| *method == Method::Pgpagewrite && !measured.is_empty())
-        .map(|(_, measured)| median(measured).as_secs_f64());
+    let ours = median_of(times, Method::Pgpagewrite);
     for (method, measured) in times {
-        if measured.is_empty() {
+        let Some(seconds) = median_of(times, *method) else {
             continue;
-        }
-        let seconds = median(measured).as_secs_f64();
+        };
         let least = measured.iter().map(|m| m.time).min().unwrap_or_default();
         let most = measured.iter().map(|m| m.time).max().unwrap_or_default();
         let ratio = ours.map_or_else(String::new, |ours| format!("{:.2}", seconds / ours));
         let _ = writeln!(
             text,
-            "{:<12} {seconds:>9.2} {:>9.2} {:>9.2} {:>11.1} {:>9.0} {ratio:>15}",
+            "{:<12} {seconds:>9.3} {:>9.3} {:>9.3} {:>11.1} {:>9.0} {ratio:>15}",
             method.name(),
             least.as_secs_f64(),
             most.as_secs_f64(),
@@ -84,33 +78,62 @@ pub(crate) fn table(prepared: &Prepared, times: &Times) -> String {
     text
 }
 
-/// Keeps a report under today's date.
-pub(crate) fn save(text: &str) {
-    let date = Command::new("date")
-        .arg("+%Y-%m-%d-%H%M")
-        .output()
-        .map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned())
-        .expect("the date");
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../results");
-    fs::create_dir_all(&dir).expect("tools/results");
-    let path = dir.join(format!("{date}.txt"));
-    fs::write(&path, text).expect("the report written");
-    eprintln!("kept in {}", path.display());
+fn median_of(times: &Times, method: Method) -> Option<f64> {
+    let (_, measured) = times.iter().find(|(m, _)| *m == method)?;
+    (!measured.is_empty()).then(|| median(measured).as_secs_f64())
+}
+
+/// All workloads in one table: the medians, and how they stand to each other.
+pub(crate) fn summary(rounds: usize, all: &[(Name, Times)]) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "\nmedians of {rounds} rounds in seconds, and their ratios"
+    );
+    let _ = write!(text, "{:<14}", "");
+    for method in Method::ALL {
+        let _ = write!(text, " {:>11}", method.name());
+    }
+    let _ = writeln!(
+        text,
+        " {:>10} {:>12} {:>11}",
+        "copy/ours", "freeze/ours", "ours/floor"
+    );
+    for (name, times) in all {
+        let _ = write!(text, "{:<14}", name.label());
+        for method in Method::ALL {
+            let _ = write!(text, " {:>11}", number(median_of(times, method), 3));
+        }
+        let of = |a: Method, b: Method| Some(median_of(times, a)? / median_of(times, b)?);
+        let _ = writeln!(
+            text,
+            " {:>10} {:>12} {:>11}",
+            number(of(Method::Copy, Method::Pgpagewrite), 1),
+            number(of(Method::Freeze, Method::Pgpagewrite), 1),
+            number(of(Method::Pgpagewrite, Method::Floor), 2),
+        );
+    }
+    text
+}
+
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) fn measured(seconds: &[u64]) -> Vec<Measured> {
+        let one = |&s| Measured {
+            time: Duration::from_secs(s),
+            bytes: 0,
+        };
+        seconds.iter().map(one).collect()
+    }
 
     #[test]
     fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
-        let measured = |seconds: &[u64]| -> Vec<Measured> {
-            let one = |&s| Measured {
-                time: Duration::from_secs(s),
-                bytes: 0,
-            };
-            seconds.iter().map(one).collect()
-        };
         assert_eq!(median(&measured(&[9, 1, 5])), Duration::from_secs(5));
         assert_eq!(median(&measured(&[8, 1, 9, 4])), Duration::from_secs(6));
     }
@@ -129,5 +152,19 @@ mod tests {
             order,
             [Method::Copy, Method::Floor, Method::Copy, Method::Floor]
         );
+    }
+
+    #[test]
+    fn the_summary_divides_the_medians() {
+        let times = vec![
+            (Method::Copy, measured(&[30, 29, 31])),
+            (Method::Pgpagewrite, measured(&[2, 3, 2])),
+            (Method::Floor, measured(&[1, 1, 1])),
+        ];
+        let text = summary(3, &[(Name::Customer, times)]);
+        let line = text.lines().last().expect("a line");
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let expected = "customer 30.000 - - 2.000 1.000 15.0 - 2.00";
+        assert_eq!(fields.join(" "), expected);
     }
 }
