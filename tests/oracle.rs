@@ -6,6 +6,7 @@
 //! it, and the table must live on: updates, deletes, VACUUM, REINDEX and a crash.
 
 use generate::{TpchTable, Workload};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use support::{Fork, Kind, Page, Ran, Server, ValueIds};
@@ -382,13 +383,18 @@ fn a_crash_right_after_a_load_of_many_small_tables_loses_none_of_them() {
                 .arg(server.conninfo(DB));
             let mut schema = String::new();
             for i in 0..TABLES {
-                schema.push_str(&format!(
+                write!(
+                    schema,
                     "DROP TABLE IF EXISTS small_{i};
                      CREATE TABLE small_{i} (id int PRIMARY KEY, v text);
                      CREATE INDEX ON small_{i} (v);"
-                ));
+                )
+                .expect("a String takes it");
                 // Table 0 stays empty.
-                let rows: String = (0..i).map(|id| format!("{id}\tvalue {id}\n")).collect();
+                let mut rows = String::new();
+                for id in 0..i {
+                    writeln!(rows, "{id}\tvalue {id}").expect("a String takes it");
+                }
                 let path = put(server, &format!("small_{i}"), rows.as_bytes());
                 command.arg(format!("small_{i}={}", path.display()));
             }

@@ -10,7 +10,7 @@ use crate::load;
 use crate::load::options::ReportMode;
 use clap::Parser;
 use flags::{BuildFlags, Command, Flags, RecoverFlags};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub fn main() -> ExitCode {
 fn build(flags: &BuildFlags) -> Result<()> {
     let options = options::build_options(flags)?;
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         // The first asks for a clean end; the second, when that takes too long, ends at once.
         let at_once = signal_hook::flag::register_conditional_shutdown(
             signal,

@@ -144,7 +144,7 @@ impl Conninfo {
         };
         // The synchronous client connects on this thread (a runtime of one thread), so the
         // guard covers it.
-        self.config.connect(NoTls).map_err(|e| {
+        let mut client = self.config.connect(NoTls).map_err(|e| {
             let mut error = Error::from(e);
             if error.sqlstate == "08006" {
                 "08001".clone_into(&mut error.sqlstate);
@@ -165,9 +165,19 @@ impl Conninfo {
             }
             error.class = crate::error::Class::Environment;
             error
-        })
+        })?;
+        client.batch_execute(SESSION_SETTINGS)?;
+        Ok(client)
     }
 }
+
+/// What a role, a database or PGOPTIONS may have set and a load cannot live with: limits in time,
+/// and names quoted where we compare them.
+const SESSION_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, s.value, false)
+      FROM (VALUES ('statement_timeout', '0'), ('lock_timeout', '0'),
+                   ('idle_in_transaction_session_timeout', '0'), ('idle_session_timeout', '0'),
+                   ('transaction_timeout', '0'), ('quote_all_identifiers', 'off')) AS s(name, value)
+     WHERE pg_catalog.current_setting(s.name, true) IS NOT NULL";
 
 fn socket_path(directory: &Path, port: u16) -> PathBuf {
     directory.join(format!(".s.PGSQL.{port}"))

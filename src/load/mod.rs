@@ -1,6 +1,7 @@
 //! A build from beginning to end: plan, then pack, place and seal by the workers, then register.
 
 mod built;
+mod duplicate;
 mod inputs;
 mod marks;
 pub mod options;

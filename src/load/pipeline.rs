@@ -11,6 +11,7 @@
 //! it has passed its turn: nobody waits in a circle.
 
 use super::built::{BuiltFork, BuiltIndex, BuiltTable};
+use super::duplicate::Duplicate;
 use super::inputs::{Inputs, Ticket};
 use super::marks::{ChunkMark, Marks};
 use super::pack::{Packed, Packer, Packing};
@@ -26,12 +27,11 @@ use crate::build::relation_file::{FileOptions, RelationFile};
 use crate::build::sequential::SequentialPages;
 use crate::build::visibility_map::{Marks as MapMarks, write_visibility_map};
 use crate::build::writer::WriterPool;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result};
 use crate::record::chunk::{Chunk, Follows};
 use crate::record::reader::ChunkReader;
 use crate::sort::{IndexSpec, Sorter};
 use crate::types::Settings;
-use pgformat::datum::text;
 use pgformat::heap::page::PageFill;
 use pgformat::ids::{Oid, Tid};
 use pgformat::toast::chunks::add_base_to_pointers;
@@ -97,6 +97,7 @@ pub fn build_tables<'a>(
         next_table: AtomicU64::new(0),
         failure: Mutex::new(None),
         stopped: AtomicBool::new(false),
+        doomed: AtomicBool::new(false),
     };
     pool.scope(|scope| {
         for _ in 0..pool.current_num_threads() {
@@ -110,6 +111,11 @@ pub fn build_tables<'a>(
         .unwrap_or_else(PoisonError::into_inner)
     {
         return Err(error);
+    }
+    for table in &tables {
+        if let Some(duplicate) = Duplicate::first(std::mem::take(&mut *lock(&table.duplicates))) {
+            return Err(table.duplicate_error(&duplicate)?);
+        }
     }
     Ok(tables.into_iter().map(TableBuild::into_built).collect())
 }
@@ -128,6 +134,8 @@ struct TableBuild<'a> {
     open_chunks: AtomicU64,
     exhausted: AtomicBool,
     ended: AtomicBool,
+    /// Keys that stand twice in a unique index.
+    duplicates: Mutex<Vec<Duplicate>>,
     /// What is known of the outcome so far.
     built: Mutex<BuiltTable>,
 }
@@ -223,6 +231,9 @@ struct Build<'b, 'a> {
     /// The error to report, with its table's number.
     failure: Mutex<Option<(usize, Error)>>,
     stopped: AtomicBool,
+    /// A key stands twice: no more chunks are taken, but a table's other indexes are still
+    /// looked at, since the first duplicate in the input is the one to report.
+    doomed: AtomicBool,
 }
 
 /// Measures what passes between two calls.
@@ -253,7 +264,7 @@ impl<'a> Build<'_, 'a> {
         if self.workshop.interrupted.load(Ordering::Relaxed) {
             self.fail(0, super::interrupted());
         }
-        if self.stopped.load(Ordering::Acquire) {
+        if self.stopped.load(Ordering::Acquire) || self.doomed.load(Ordering::Acquire) {
             return;
         }
         let first = self.next_table.load(Ordering::Relaxed);
@@ -539,7 +550,7 @@ impl<'a> Build<'_, 'a> {
     /// Sorts and builds native index `number`.
     fn index(&self, table: &TableBuild<'a>, number: usize) -> Result<()> {
         let mut watch = Watch::start();
-        let (index_number, spec) = table.specs[number];
+        let (index_number, _) = table.specs[number];
         let index = &table.job.table.relation.indexes[index_number];
         self.workshop
             .progress
@@ -556,12 +567,21 @@ impl<'a> Build<'_, 'a> {
             .take()
             .expect("an index is built once");
         let spilled_bytes = sorter.spilled_bytes();
-        let built = sorter.build(&mut pages).map_err(|error| match error {
-            BuildError::Io(error) => error,
-            BuildError::Duplicate { first, second, key } => self
-                .duplicate(table, spec, first, second, &key)
-                .unwrap_or_else(|error| error),
-        })?;
+        let built = match sorter.build(&mut pages) {
+            Ok(built) => built,
+            Err(BuildError::Io(error)) => return Err(error),
+            Err(BuildError::Duplicate { first, second, key }) => {
+                let duplicate = Duplicate {
+                    number,
+                    first,
+                    second,
+                    key,
+                };
+                lock(&table.duplicates).push(duplicate);
+                self.doomed.store(true, Ordering::Release);
+                return Ok(());
+            }
+        };
         let size = pages.finish()?;
         let mut outcome = lock(&table.built);
         outcome.indexes.push(BuiltIndex {
@@ -572,59 +592,6 @@ impl<'a> Build<'_, 'a> {
         });
         watch.lap(&mut outcome.times.index);
         Ok(())
-    }
-
-    /// The error of two rows with one key: both places in the input.
-    #[cold]
-    fn duplicate(
-        &self,
-        table: &TableBuild<'a>,
-        spec: &IndexSpec,
-        first: Tid,
-        second: Tid,
-        key: &[Option<Vec<u8>>],
-    ) -> Result<Error> {
-        let relation = &table.job.table.relation;
-        let definition = spec.definition();
-        let columns = definition.columns[..definition.keys.len()]
-            .iter()
-            .map(|c| &relation.columns[c.attribute]);
-        let names: Vec<&str> = columns.clone().map(|c| c.name.as_str()).collect();
-        let values: Vec<String> = columns
-            .zip(key)
-            .map(|(column, stored)| match stored {
-                None => "null".to_owned(),
-                Some(stored) => text::output(column.type_oid, Some(stored)),
-            })
-            .collect();
-        let mut error = Error::refused(
-            "23505",
-            format!(
-                "duplicate key value violates unique constraint \"{}\"",
-                definition.name
-            ),
-        )
-        .with_detail(format!(
-            "Key ({})=({}) already exists.",
-            names.join(", "),
-            values.join(", ")
-        ));
-        // The pages that tell which line a row came from must be there to be read.
-        table.heap_file.wait()?;
-        for tid in [first, second] {
-            let place = table.turns.state().marks.find(
-                tid,
-                &table.heap_file.path(),
-                table.job.files.segment_blocks,
-            );
-            let (input, line) = place?;
-            error = error.at(Place {
-                file: table.job.table.inputs[input].label.clone(),
-                line,
-                ..Place::default()
-            });
-        }
-        Ok(error)
     }
 }
 
@@ -659,6 +626,7 @@ impl<'a> TableBuild<'a> {
             open_chunks: AtomicU64::new(0),
             exhausted: AtomicBool::new(false),
             ended: AtomicBool::new(false),
+            duplicates: Mutex::default(),
             built: Mutex::new(BuiltTable::default()),
             specs,
             sorters,
@@ -671,6 +639,19 @@ impl<'a> TableBuild<'a> {
     /// Whether the last chunk is sealed; true to one caller only.
     fn claim_end(&self) -> bool {
         self.exhausted.load(Ordering::Acquire) && !self.ended.swap(true, Ordering::AcqRel)
+    }
+
+    #[cold]
+    fn duplicate_error(&self, duplicate: &Duplicate) -> Result<Error> {
+        // The pages that tell which line a row came from must be there to be read.
+        self.heap_file.wait()?;
+        duplicate.error(
+            self.job.table,
+            self.specs[duplicate.number].1,
+            &self.turns.state().marks,
+            &self.heap_file.path(),
+            self.job.files.segment_blocks,
+        )
     }
 
     fn heap<'h>(&'h self, workshop: &'h Workshop<'_>) -> Heap<'h> {

@@ -374,14 +374,18 @@ fn resolve_columns(relation: &Relation, names: Option<&[String]>) -> Result<Vec<
             .with_detail("Generated columns cannot be used in COPY."));
         }
         if fields.contains(&index) {
-            return Err(Error::refused(
-                "42701",
-                format!("column \"{name}\" specified more than once"),
-            ));
+            return Err(specified_twice(name));
         }
         fields.push(index);
     }
     Ok(fields)
+}
+
+fn specified_twice(name: &str) -> Error {
+    Error::refused(
+        "42701",
+        format!("column \"{name}\" specified more than once"),
+    )
 }
 
 fn find_column(relation: &Relation, name: &str) -> Result<usize> {
@@ -492,8 +496,11 @@ fn force(
         None => {}
         Some(ForceColumns::All) => columns.iter_mut().for_each(mark),
         Some(ForceColumns::Named(wanted)) => {
-            for name in wanted {
+            for (i, name) in wanted.iter().enumerate() {
                 find_column(relation, name)?;
+                if wanted[..i].contains(name) {
+                    return Err(specified_twice(name));
+                }
                 let column = columns
                     .iter_mut()
                     .find(|c| c.name == *name)

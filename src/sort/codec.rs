@@ -12,7 +12,7 @@ const SIZE_BITS: u32 = 30;
 ///
 /// # Panics
 /// When it is not what a compressor wrote.
-pub(super) fn plain(stored: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn plain(stored: &[u8]) -> Cow<'_, [u8]> {
     if varlena::form(stored) != varlena::Form::Compressed {
         return Cow::Borrowed(stored);
     }

@@ -41,9 +41,9 @@ impl Compression {
         reader: Box<dyn Read + Send + 'r>,
     ) -> io::Result<Box<dyn Read + Send + 'r>> {
         let mut reader = BufReader::with_capacity(128 << 10, reader);
-        // An empty file is empty, whatever its name.
+        // No compressor writes nothing at all, not even for nothing: this is a file cut off.
         if io::BufRead::fill_buf(&mut reader)?.is_empty() {
-            return Ok(Box::new(io::empty()));
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(match self {
             Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),

@@ -7,11 +7,14 @@
 use super::tree::TreeBuilder;
 use super::{BuildError, BuiltIndex, PageSink};
 use crate::error::Result;
+use crate::sort::codec;
+use crate::sort::records::Prefix;
 use crate::sort::words::{self, Entry, WordPlan};
 use crate::sort::{IndexSpec, Sorted, SortedRecords, SortedWords, Sorter, order_not_proven};
 use pgformat::btree::page::MAX_BUILD_POSTING_BYTES;
 use pgformat::btree::tuple;
 use pgformat::ids::Tid;
+use pgformat::layout::AttrLen;
 
 impl Sorter {
     /// Sorts all entries and builds the index's pages.
@@ -126,8 +129,8 @@ fn load_words_plain<S: PageSink, const W: usize>(
                 && words::same_key(last, &entry)
                 && (definition.nulls_not_distinct || !plan.has_null(&entry))
             {
-                let second = tuples.tuple(&entry);
-                return Err(duplicate(spec, words::tid(last), second));
+                let (first, second) = first_pair(spec, plan, next, (*last, entry))?;
+                return Err(duplicate(spec, words::tid(&first), tuples.tuple(&second)));
             }
             last = Some(entry);
         }
@@ -184,7 +187,9 @@ fn build_records<S: PageSink>(
             && order.compare_from(0, &pending.base, tuple).is_eq()
             && (definition.nulls_not_distinct || !order.has_null_key(tuple))
         {
-            return Err(duplicate(spec, pending.tids[0], tuple));
+            let pair = (pending.tids[0], tuple.to_vec());
+            let (first, second) = first_record_pair(spec, &mut sorted, prefix, pair)?;
+            return Err(duplicate(spec, first, &second));
         }
         let saved = deduplicates
             && may_equal
@@ -201,6 +206,56 @@ fn build_records<S: PageSink>(
     Ok(tree.finish(count)?.0)
 }
 
+/// Of all pairs of rows with one key, the one whose later row comes first in the input: COPY
+/// stops there. `pair` is the first in the index's order; `next` goes on behind it.
+fn first_pair<const W: usize>(
+    spec: &IndexSpec,
+    plan: &WordPlan,
+    mut next: impl FnMut() -> Result<Option<Entry<W>>>,
+    pair: (Entry<W>, Entry<W>),
+) -> Result<(Entry<W>, Entry<W>)> {
+    let mut best = pair;
+    let mut last = pair.1;
+    // Within a key rows come in the order of the input: its second row decides.
+    let mut is_paired = true;
+    while let Some(entry) = next()? {
+        let is_equal = words::same_key(&last, &entry)
+            && (spec.definition().nulls_not_distinct || !plan.has_null(&entry));
+        if is_equal && !is_paired && words::tid(&entry) < words::tid(&best.1) {
+            best = (last, entry);
+        }
+        is_paired = is_equal;
+        last = entry;
+    }
+    Ok(best)
+}
+
+/// The same for entries that are tuples.
+fn first_record_pair(
+    spec: &IndexSpec,
+    sorted: &mut SortedRecords<'_>,
+    prefix: Prefix,
+    pair: (Tid, Vec<u8>),
+) -> Result<(Tid, Vec<u8>)> {
+    let order = spec.order();
+    let (mut last_prefix, mut last) = (prefix, pair.1.clone());
+    let mut best = pair;
+    let mut is_paired = true;
+    while let Some((prefix, tuple)) = sorted.next_record()? {
+        let is_equal = prefix == last_prefix
+            && order.compare_from(0, &last, tuple).is_eq()
+            && (spec.definition().nulls_not_distinct || !order.has_null_key(tuple));
+        if is_equal && !is_paired && tuple::tid(tuple) < tuple::tid(&best.1) {
+            best = (tuple::tid(&last), tuple.to_vec());
+        }
+        is_paired = is_equal;
+        last_prefix = prefix;
+        last.clear();
+        last.extend_from_slice(tuple);
+    }
+    Ok(best)
+}
+
 fn duplicate(spec: &IndexSpec, first: Tid, second: &[u8]) -> BuildError {
     let order = spec.order();
     let key_layout = &order.layout[..order.keys.len()];
@@ -208,7 +263,14 @@ fn duplicate(spec: &IndexSpec, first: Tid, second: &[u8]) -> BuildError {
         first,
         second: tuple::tid(second),
         key: tuple::attributes(key_layout, second)
-            .map(|v| v.map(<[u8]>::to_vec))
+            .zip(key_layout)
+            .map(|(value, layout)| {
+                let value = value?;
+                Some(match layout.len {
+                    AttrLen::Varlena => codec::plain(value).into_owned(),
+                    _ => value.to_vec(),
+                })
+            })
             .collect(),
     }
 }

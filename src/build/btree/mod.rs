@@ -57,11 +57,11 @@ pub struct BuiltIndex {
 pub enum BuildError {
     /// Two rows have the same key in a unique index (SQLSTATE 23505).
     Duplicate {
-        /// The first in TID order of all rows that have the least such key.
+        /// The earlier row of the pair whose later row comes first in the input.
         first: Tid,
-        /// The next of these.
+        /// That later row.
         second: Tid,
-        /// Its key columns in stored form, as they lie in the index.
+        /// Its key columns in stored form, decompressed.
         key: Vec<Option<Vec<u8>>>,
     },
     /// A run or a page could not be read or written.

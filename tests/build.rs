@@ -1,0 +1,164 @@
+//! What `build` says and does beyond the equality of files: refusals, their places, signals' ends.
+
+use std::path::PathBuf;
+use std::process::Command;
+use support::{Ran, Server};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_pgpagewrite");
+const DB: &str = "postgres";
+
+fn server() -> Server {
+    Server::start(15, &[("wal_level", "minimal"), ("max_wal_senders", "0")])
+}
+
+fn put(server: &Server, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = server.dir().join(name);
+    std::fs::write(&path, bytes).expect("the input");
+    path
+}
+
+fn command(server: &Server) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(["build", "-d"]).arg(server.conninfo(DB));
+    command
+}
+
+fn build(server: &Server, table: &str, input: &[u8]) -> Ran {
+    let path = put(server, "input.csv", input);
+    let mut command = command(server);
+    command.arg(format!("{table}={}", path.display()));
+    support::run(&mut command)
+}
+
+#[test]
+fn of_several_duplicates_the_first_in_the_input_is_told_as_copy_tells_it() {
+    let server = server();
+    server.execute(DB, "CREATE TABLE t (a int UNIQUE, b text UNIQUE)");
+    let stderr = build(&server, "t", b"1,x\n2,y\n3,z\n2,w\n1,v\n").expect_failure(1);
+    assert!(
+        stderr
+            .starts_with("ERROR 23505: duplicate key value violates unique constraint \"t_a_key\""),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("DETAIL: Key (a)=(2) already exists."),
+        "{stderr}"
+    );
+    assert!(stderr.contains("input.csv, line 4\n"), "{stderr}");
+    assert!(stderr.contains("input.csv, line 2"), "{stderr}");
+    // The later index has the earlier duplicate.
+    let stderr = build(&server, "t", b"1,x\n2,y\n3,y\n1,v\n").expect_failure(1);
+    assert!(stderr.contains("\"t_b_key\""), "{stderr}");
+    assert!(stderr.contains("Key (b)=(y)"), "{stderr}");
+    assert_eq!(server.value(DB, "SELECT count(*) FROM t"), "0");
+}
+
+#[test]
+fn a_duplicate_whose_key_is_compressed_is_shown_as_text() {
+    let server = server();
+    server.execute(DB, "CREATE TABLE t (a text UNIQUE)");
+    let value = "x".repeat(2000);
+    let stderr = build(&server, "t", format!("{value}\n{value}\n").as_bytes()).expect_failure(1);
+    assert!(
+        stderr.contains(&format!("Key (a)=({value}) already exists.")),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_duplicate_behind_a_value_of_many_lines_names_the_line_its_record_begins_on() {
+    let server = server();
+    server.execute(DB, "CREATE TABLE t (a int UNIQUE, b text)");
+    let stderr = build(&server, "t", b"1,\"a\nb\nc\"\n2,x\n1,y\n").expect_failure(1);
+    assert!(stderr.contains("line 5\n"), "{stderr}");
+    assert!(stderr.contains("line 1"), "{stderr}");
+}
+
+#[test]
+fn a_table_whose_rows_are_all_deleted_counts_as_empty() {
+    let server = server();
+    server.execute(DB, "CREATE TABLE t (a int); INSERT INTO t VALUES (1)");
+    let stderr = build(&server, "t", b"2\n").expect_failure(1);
+    assert!(
+        stderr.starts_with("ERROR 55000: table public.t is not empty"),
+        "{stderr}"
+    );
+    server.execute(DB, "DELETE FROM t");
+    build(&server, "t", b"2\n").expect_success();
+    assert_eq!(server.value(DB, "SELECT sum(a) FROM t"), "2");
+}
+
+#[test]
+fn statistics_are_gathered_unless_told_otherwise() {
+    let server = server();
+    server.execute(DB, "CREATE TABLE t (a int)");
+    build(&server, "t", b"1\n2\n").expect_success();
+    let analyzed = "SELECT count(*) FROM pg_stats WHERE tablename = 't'";
+    assert_eq!(server.value(DB, analyzed), "1");
+}
+
+#[test]
+fn settings_of_the_role_do_not_stand_in_the_way() {
+    let server = server();
+    server.execute(
+        DB,
+        "ALTER ROLE postgres SET quote_all_identifiers = on;
+         ALTER ROLE postgres SET statement_timeout = '1ms';
+         ALTER ROLE postgres SET default_transaction_isolation = 'serializable';
+         ALTER ROLE postgres SET default_transaction_read_only = on",
+    );
+    let path = put(&server, "input.csv", b"1,x\n2,y\n");
+    let mut client = server.connect(DB);
+    client
+        .batch_execute(
+            "SET statement_timeout = 0; SET transaction_read_only = off;
+             SET default_transaction_read_only = off;
+             CREATE TABLE t (a int PRIMARY KEY, b text)",
+        )
+        .expect("a table");
+    support::run(command(&server).arg(format!("t={}", path.display()))).expect_success();
+    let rows: i64 = client
+        .query_one("SELECT count(*) FROM t", &[])
+        .expect("a count")
+        .get(0);
+    assert_eq!(rows, 2);
+}
+
+#[test]
+fn an_error_of_the_servers_copy_has_file_line_and_column() {
+    let server = server();
+    server.execute(DB, "CREATE TABLE t (a int, b money)");
+    let stderr = build(&server, "t", b"1,2.50\n2,x\n").expect_failure(1);
+    assert!(
+        stderr.starts_with("ERROR 22P02: invalid input syntax for type money: \"x\"\n"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("input.csv, line 2, column b: \"x\""),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn the_json_report_tells_who_did_what() {
+    let server = server();
+    server.execute(
+        DB,
+        "CREATE TABLE t (a int PRIMARY KEY); CREATE INDEX t_hash ON t USING hash (a)",
+    );
+    let path = put(&server, "t.csv", b"1\n2\n3\n");
+    let ran = support::run(
+        command(&server)
+            .args(["--report", "json"])
+            .arg(format!("t={}", path.display())),
+    );
+    let report: serde_json::Value = serde_json::from_str(&ran.expect_success()).expect("JSON");
+    assert_eq!(report["tables"][0]["rows"], 3);
+    assert_eq!(report["tables"][0]["indexes"][0]["built"]["by"], "native");
+    assert_eq!(
+        report["tables"][0]["indexes"][1]["built"]["reason"],
+        "its access method is hash"
+    );
+    assert_eq!(server.value(DB, "SELECT a FROM t WHERE a = 3"), "3");
+    support::assert_healthy(&server, DB);
+}
