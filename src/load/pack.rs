@@ -194,10 +194,10 @@ impl<'p> Packer<'p> {
         for (index, attribute) in attributes.iter().enumerate() {
             let value = attribute
                 .field
-                .and_then(|field| record.field(field as usize));
-            if let (Some(value), Some(encoder)) = (value, &attribute.encoder) {
+                .and_then(|field| record.field_at(field as usize));
+            if let (Some((data, value)), Some(encoder)) = (value, &attribute.encoder) {
                 if encoder
-                    .encode(value, &mut self.scratch, self.settings, builder)
+                    .encode_at(data, value, &mut self.scratch, self.settings, builder)
                     .is_err()
                 {
                     let values = (0..record.len()).map(|field| record.field(field));

@@ -7,6 +7,7 @@
 use super::error::bad_format;
 use super::format::{Format, Kind};
 use crate::error::ValueError;
+use std::ops::Range;
 
 /// Where a field's bytes lie. `start` counts from the chunk's data, or from the scratch buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,13 +63,21 @@ impl FieldRef {
     /// The bytes, whatever the field means.
     #[inline]
     pub(super) fn bytes<'a>(self, data: &'a [u8], scratch: &'a [u8]) -> &'a [u8] {
+        let (bytes, range) = self.place(data, scratch);
+        &bytes[range]
+    }
+
+    /// Where the bytes lie, and in which of the two.
+    #[inline]
+    pub(super) fn place<'a>(self, data: &'a [u8], scratch: &'a [u8]) -> (&'a [u8], Range<usize>) {
         let start = self.start as usize;
         let end = start + (self.tagged & !(IN_SCRATCH | IS_DEFAULT)) as usize;
-        if self.tagged & IN_SCRATCH == 0 {
-            &data[start..end]
+        let bytes = if self.tagged & IN_SCRATCH == 0 {
+            data
         } else {
-            &scratch[start..end]
-        }
+            scratch
+        };
+        (bytes, start..end)
     }
 }
 

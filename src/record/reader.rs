@@ -13,6 +13,7 @@ use super::format::{Format, Header, Kind};
 use super::header;
 use super::line::{self, FieldRef, Fields};
 use crate::error::ValueError;
+use std::ops::Range;
 
 /// The records of a chunk, in order.
 #[derive(Debug)]
@@ -83,6 +84,13 @@ impl<'r> Record<'r> {
             return None;
         }
         Some(field.bytes(self.data, self.scratch))
+    }
+
+    /// Where a field's bytes lie, and the bytes among which they lie; `None` is NULL.
+    #[inline]
+    pub fn field_at(&self, i: usize) -> Option<(&'r [u8], Range<usize>)> {
+        let field = self.fields[i];
+        (!field.is_null()).then(|| field.place(self.data, self.scratch))
     }
 
     /// The field is the default marker.
@@ -273,6 +281,8 @@ impl<'a> ChunkReader<'a> {
         let data = self.data;
         let entries = self.entries;
         let columns = format.columns.len();
+        let (quote, escape, delimiter) = (format.quote, format.escape, format.delimiter);
+        let (null, default) = (&format.null[..], format.default.as_deref());
         let max_delimiters = columns.wrapping_sub(usize::from(!format.trailing_delimiter));
         let begin = self.next_start;
         let mut k = self.next_entry;
@@ -295,7 +305,7 @@ impl<'a> ChunkReader<'a> {
             k += 1;
             let mut c = data[end];
             let field;
-            if c == format.quote {
+            if c == quote {
                 // The field's quotes come before its end, one entry each.
                 let open = end;
                 let Some(&close) = entries.get(k) else {
@@ -307,11 +317,7 @@ impl<'a> ChunkReader<'a> {
                 let close = close as usize;
                 end = after as usize;
                 c = data[end];
-                if open == start
-                    && end == close + 1
-                    && data[close] == format.quote
-                    && c != format.quote
-                {
+                if open == start && end == close + 1 && data[close] == quote && c != quote {
                     k += 2;
                     field = FieldRef::in_data(open + 1, close);
                 } else {
@@ -322,7 +328,7 @@ impl<'a> ChunkReader<'a> {
                         k += 1;
                         end = at as usize;
                         c = data[end];
-                        if c != format.quote && c != format.escape {
+                        if c != quote && c != escape {
                             break;
                         }
                     }
@@ -330,15 +336,15 @@ impl<'a> ChunkReader<'a> {
                 }
             } else {
                 let raw = &data[start..end];
-                if raw.len() == format.null.len() && (raw.is_empty() || raw == format.null) {
+                if raw.len() == null.len() && (raw.is_empty() || raw == null) {
                     field = FieldRef::NULL;
-                } else if format.default.as_deref() == Some(raw) {
+                } else if default.is_some_and(|default| default == raw) {
                     return false;
                 } else {
                     field = FieldRef::in_data(start, end);
                 }
             }
-            if c == format.delimiter {
+            if c == delimiter {
                 if count >= max_delimiters {
                     return false;
                 }
@@ -376,6 +382,8 @@ impl<'a> ChunkReader<'a> {
         let data = self.data;
         let entries = self.entries;
         let columns = format.columns.len();
+        let delimiter = format.delimiter;
+        let (null, default) = (&format.null[..], format.default.as_deref());
         let max_delimiters = columns.wrapping_sub(usize::from(!format.trailing_delimiter));
         let begin = self.next_start;
         let mut k = self.next_entry;
@@ -411,14 +419,13 @@ impl<'a> ChunkReader<'a> {
                 c = data[end];
             }
             let raw = &data[start..end];
-            let field = if raw.len() == format.null.len() && (raw.is_empty() || raw == format.null)
-            {
+            let field = if raw.len() == null.len() && (raw.is_empty() || raw == null) {
                 FieldRef::NULL
-            } else if format.default.as_deref() == Some(raw) {
+            } else if default.is_some_and(|default| default == raw) {
                 return false;
             } else if escaped {
                 // A hexadecimal escape may swallow a delimiter that is a digit itself.
-                if format.delimiter.is_ascii_hexdigit() {
+                if delimiter.is_ascii_hexdigit() {
                     return false;
                 }
                 match unescape(raw, &mut self.fields.scratch) {
@@ -428,7 +435,7 @@ impl<'a> ChunkReader<'a> {
             } else {
                 FieldRef::in_data(start, end)
             };
-            if c == format.delimiter {
+            if c == delimiter {
                 if count >= max_delimiters {
                     return false;
                 }

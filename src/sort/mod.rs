@@ -15,6 +15,7 @@
 //! Either way entries order totally (keys, then TID), so the outcome does not depend on how
 //! they were cut into runs.
 
+mod buckets;
 pub(crate) mod codec;
 pub mod compare;
 mod merge;

@@ -80,6 +80,13 @@ impl PrefixPlan {
         }
     }
 
+    /// Bytes of the first column that is not whole which the prefix has.
+    pub(super) fn known_bytes(&self) -> usize {
+        self.columns
+            .get(self.whole)
+            .map_or(0, |column| column.bits as usize / 8)
+    }
+
     /// The prefix of a row, given its key columns in stored form, varlenas plain.
     #[inline]
     pub(super) fn prefix<'v>(

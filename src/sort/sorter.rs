@@ -5,6 +5,7 @@
 //! no lock meanwhile. At the end what is in memory is sorted in parallel and becomes one more
 //! run, and all runs are merged at once.
 
+use super::buckets::{Buckets, Ties};
 use super::compare::TupleOrder;
 use super::merge::{Merge, Source};
 use super::radix;
@@ -15,7 +16,6 @@ use super::words::Entry;
 use crate::error::{Error, Result};
 use pgformat::btree::tuple;
 use pgformat::ids::Tid;
-use rayon::prelude::*;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -164,7 +164,7 @@ impl Sorter {
         }
         self.add_chunk(store, chunk, Records::used_bytes, |chunks| {
             let (entries, chunks) = gather(chunks);
-            let run = self.sorted_records(entries, &chunks, false);
+            let run = self.sorted_records(entries, &chunks);
             let mut writer = RunWriter::new(&self.file);
             for entry in &run {
                 let tuple = chunks[entry.chunk as usize].tuple(entry);
@@ -203,31 +203,19 @@ impl Sorter {
         Ok(())
     }
 
-    fn whole_columns(&self) -> usize {
-        match &self.spec.plan {
-            KeyPlan::Records(plan) => plan.whole,
-            KeyPlan::Words(_) => 0,
-        }
-    }
-
     fn sorted_records(
         &self,
         mut entries: Vec<RecordEntry>,
         chunks: &[Records],
-        parallel: bool,
     ) -> Vec<RecordEntry> {
-        let whole = self.whole_columns();
+        let Ties { whole, .. } = self.spec.ties();
         let compare = |a: &RecordEntry, b: &RecordEntry| {
             a.prefix.cmp(&b.prefix).then_with(|| {
                 let tuple = |e: &RecordEntry| (e.prefix, chunks[e.chunk as usize].tuple(e));
                 records::compare(&self.spec.order, whole, tuple(a), tuple(b))
             })
         };
-        if parallel {
-            entries.par_sort_unstable_by(compare);
-        } else {
-            entries.sort_unstable_by(compare);
-        }
+        entries.sort_unstable_by(compare);
         entries
     }
 
@@ -259,45 +247,20 @@ impl Sorter {
             }
             Store::Records(store) => {
                 let (chunks, runs) = take(store);
-                let (entries, chunks) = gather(chunks);
-                let entries = self.sorted_records(entries, &chunks, true);
-                let proven = match &self.spec.plan {
-                    KeyPlan::Records(plan) if !plan.proven && runs.is_empty() => {
-                        prove_order(&self.spec.order, &entries, &chunks)?;
-                        true
-                    }
+                let plan_proven = match &self.spec.plan {
                     KeyPlan::Records(plan) => plan.proven,
                     KeyPlan::Words(_) => true,
                 };
-                let merge = SortedRecords::merge(
-                    &self.spec.order,
-                    self.whole_columns(),
-                    MemoryRun { entries, chunks },
-                    runs,
-                    &self.file,
-                )?;
+                // With runs the merge's outcome must be looked through instead.
+                let prove = !plan_proven && runs.is_empty();
+                let order = &self.spec.order;
+                let ties = self.spec.ties();
+                let memory = Buckets::new(order, ties, prove, chunks);
+                let merge = SortedRecords::merge(order, ties.whole, memory, runs, &self.file)?;
+                let proven = plan_proven || prove;
                 Sorted::Records(SortedRecords { merge, proven })
             }
         })
-    }
-}
-
-/// Compares each record with the next one, where their prefixes alone have put them in order.
-///
-/// # Errors
-/// [`order_not_proven`].
-fn prove_order(order: &TupleOrder, entries: &[RecordEntry], chunks: &[Records]) -> Result<()> {
-    let tuple = |e: &RecordEntry| chunks[e.chunk as usize].tuple(e);
-    let ordered = |pair: &[RecordEntry]| {
-        pair[0].prefix == pair[1].prefix
-            || order
-                .compare_from(0, tuple(&pair[0]), tuple(&pair[1]))
-                .is_le()
-    };
-    if entries.par_windows(2).all(ordered) {
-        Ok(())
-    } else {
-        Err(order_not_proven())
     }
 }
 
@@ -435,12 +398,6 @@ pub struct SortedRecords<'s> {
 }
 
 #[derive(Debug)]
-struct MemoryRun {
-    entries: Vec<RecordEntry>,
-    chunks: Vec<Records>,
-}
-
-#[derive(Debug)]
 struct RecordSource<'s> {
     order: &'s TupleOrder,
     whole: usize,
@@ -450,8 +407,8 @@ struct RecordSource<'s> {
 
 #[derive(Debug)]
 enum RecordRun<'s> {
-    /// The entry in hand is the one before `next`.
-    Memory { run: MemoryRun, next: usize },
+    /// Sorted as it is taken.
+    Memory(Box<Buckets<'s>>),
     /// The reader stands on the tuple in hand, of so many bytes.
     Disk { reader: RunReader<'s>, bytes: usize },
 }
@@ -460,10 +417,7 @@ impl RecordSource<'_> {
     #[inline]
     fn tuple(&self) -> &[u8] {
         match &self.from {
-            RecordRun::Memory { run, next } => {
-                let entry = &run.entries[*next - 1];
-                run.chunks[entry.chunk as usize].tuple(entry)
-            }
+            RecordRun::Memory(buckets) => buckets.tuple(),
             RecordRun::Disk { reader, bytes } => &reader.rest()[..*bytes],
         }
     }
@@ -473,13 +427,10 @@ impl Source for RecordSource<'_> {
     #[inline]
     fn advance(&mut self) -> Result<bool> {
         match &mut self.from {
-            RecordRun::Memory { run, next } => {
-                let Some(entry) = run.entries.get(*next) else {
-                    return Ok(false);
-                };
-                self.prefix = entry.prefix;
-                *next += 1;
-            }
+            RecordRun::Memory(buckets) => match buckets.advance()? {
+                Some(prefix) => self.prefix = prefix,
+                None => return Ok(false),
+            },
             RecordRun::Disk { reader, bytes } => {
                 reader.consume(*bytes);
                 *bytes = 0;
@@ -507,14 +458,11 @@ impl<'s> SortedRecords<'s> {
     fn merge(
         order: &'s TupleOrder,
         whole: usize,
-        memory: MemoryRun,
+        memory: Buckets<'s>,
         runs: Vec<Run>,
         file: &'s SpillFile,
     ) -> Result<Merge<RecordSource<'s>>> {
-        let mut sources = vec![RecordRun::Memory {
-            run: memory,
-            next: 0,
-        }];
+        let mut sources = vec![RecordRun::Memory(Box::new(memory))];
         sources.extend(runs.into_iter().map(|run| RecordRun::Disk {
             reader: RunReader::new(file, run),
             bytes: 0,

@@ -1,5 +1,6 @@
 //! What the sorter knows of an index, and how a row's keys are taken.
 
+use super::buckets::Ties;
 use super::codec;
 use super::compare::TupleOrder;
 use super::records::{PrefixPlan, RecordEntry, Records};
@@ -97,6 +98,20 @@ impl IndexSpec {
     /// The index as it was defined.
     pub fn definition(&self) -> &IndexDefinition {
         &self.definition
+    }
+
+    /// How records of one prefix are told apart.
+    pub(super) fn ties(&self) -> Ties {
+        match &self.plan {
+            KeyPlan::Records(plan) => Ties {
+                whole: plan.whole,
+                known_bytes: plan.known_bytes(),
+            },
+            KeyPlan::Words(_) => Ties {
+                whole: 0,
+                known_bytes: 0,
+            },
+        }
     }
 
     /// The order of its tuples.

@@ -35,6 +35,50 @@ pub(super) fn integer(digits: &[u8]) -> Option<u64> {
     Some((first * 100_000_000 + middle) * 100_000_000 + last)
 }
 
+/// The bytes that [`last_integer`] looks at.
+pub(super) const TAIL_BYTES: usize = 24;
+
+/// The number that the last `n` bytes say, as [`integer`] has it. No branch asks how many they
+/// are, which is what takes the time where lengths vary. Without `WIDE` at most 16 are taken.
+#[inline(always)]
+pub(super) fn last_integer<const WIDE: bool>(tail: &[u8; TAIL_BYTES], n: usize) -> Option<u64> {
+    /// The `n` highest bytes of a word.
+    const HIGHEST: [u64; 9] = [
+        0,
+        u64::MAX << 56,
+        u64::MAX << 48,
+        u64::MAX << 40,
+        u64::MAX << 32,
+        u64::MAX << 24,
+        u64::MAX << 16,
+        u64::MAX << 8,
+        u64::MAX,
+    ];
+    let max = if WIDE { MAX_INTEGER_DIGITS } else { 16 };
+    if n == 0 || n > max {
+        return None;
+    }
+    let (words, _) = tail.as_chunks::<8>();
+    let values = |word: usize, n: usize| {
+        (u64::from_le_bytes(words[word]) ^ 0x3030_3030_3030_3030) & HIGHEST[n]
+    };
+    let last = values(2, n.min(8));
+    let middle = values(1, n.saturating_sub(8).min(8));
+    let first = if WIDE {
+        values(0, n.saturating_sub(16).min(8))
+    } else {
+        0
+    };
+    if not_digits(last) | not_digits(middle) | not_digits(first) != 0 {
+        return None;
+    }
+    let mut number = number_of(middle) * 100_000_000 + number_of(last);
+    if WIDE {
+        number += number_of(first) * (100_000_000 * 100_000_000);
+    }
+    Some(number)
+}
+
 /// Digits with at most one point: the digits as one number, below 10^16, and how many of them
 /// follow the point. Takes 1 to 16 bytes with at least one digit; `None` for anything else.
 #[inline]
@@ -114,15 +158,27 @@ fn digits_of(word: u64, n: usize) -> Option<u64> {
         return None;
     }
     let values = word ^ 0x3030_3030_3030_3030 << (64 - 8 * n);
-    if (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080 != 0 {
+    if not_digits(values) != 0 {
         return None;
     }
+    Some(number_of(values))
+}
+
+/// Not zero where a byte is above 9.
+#[inline(always)]
+fn not_digits(values: u64) -> u64 {
+    (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080
+}
+
+/// The number of eight digits, of which the lowest byte is the first.
+#[inline(always)]
+fn number_of(values: u64) -> u64 {
     // Pairs, then fours, then all eight.
     let pairs = values.wrapping_mul(10).wrapping_add(values >> 8);
     let mask = 0x0000_00ff_0000_00ff;
     let high = (pairs & mask).wrapping_mul(0x000f_4240_0000_0064);
     let low = (pairs >> 16 & mask).wrapping_mul(0x0000_2710_0000_0001);
-    Some(high.wrapping_add(low) >> 32)
+    high.wrapping_add(low) >> 32
 }
 
 /// What a byte is worth as a hexadecimal digit; 0xff for none.
@@ -155,6 +211,25 @@ mod tests {
         }
         assert_eq!(integer(b""), None);
         assert_eq!(integer(b"12345678901234567890"), None);
+    }
+
+    #[test]
+    fn the_last_bytes_say_the_same_whatever_stands_before_them() {
+        for n in 0..=22 {
+            for at in 0..=n {
+                for byte in [b'7', b'-', b':', b'/', 0, 0xff] {
+                    let mut tail = *b",12-4x:9876543210987654/";
+                    tail[24 - n..].copy_from_slice(&b"9876543210987654321098"[..n]);
+                    if at < n {
+                        tail[24 - n + at] = byte;
+                    }
+                    let expected = integer(&tail[24 - n..]);
+                    assert_eq!(last_integer::<true>(&tail, n), expected, "{n} {at} {byte}");
+                    let expected = expected.filter(|_| n <= 16);
+                    assert_eq!(last_integer::<false>(&tail, n), expected, "{n} {at} {byte}");
+                }
+            }
+        }
     }
 
     #[test]

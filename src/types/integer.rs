@@ -10,6 +10,7 @@ use super::digits::{self, HEX};
 use super::wording::{invalid_syntax, is_space, skip_spaces, value_out_of_range};
 use crate::error::ValueError;
 use pgformat::version::MajorVersion;
+use std::ops::Range;
 
 /// What differs between the three integer types.
 pub(super) struct IntegerType {
@@ -50,6 +51,28 @@ pub(super) fn int_in(
             n as i64
         }),
         _ => int_in_slow(field, ty, version),
+    }
+}
+
+/// The same of `field` of `data`; `WIDE` where the type has more than 16 digits.
+#[inline(always)]
+pub(super) fn int_at<const WIDE: bool>(
+    data: &[u8],
+    field: Range<usize>,
+    ty: &IntegerType,
+    version: MajorVersion,
+) -> Result<i64, Box<ValueError>> {
+    let Some(tail) = data[..field.end].last_chunk() else {
+        return int_in(&data[field], ty, version);
+    };
+    let negative = data[field.clone()].first() == Some(&b'-');
+    let digits = field.len() - usize::from(negative);
+    match digits::last_integer::<WIDE>(tail, digits) {
+        Some(n) if n < ty.limit + u64::from(negative) => {
+            let sign = -i64::from(negative);
+            Ok((n as i64 ^ sign).wrapping_sub(sign))
+        }
+        _ => int_in_slow(&data[field], ty, version),
     }
 }
 

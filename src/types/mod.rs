@@ -36,6 +36,7 @@ use pgformat::datum::{type_oid, varlena};
 use pgformat::heap::tuple::TupleBuilder;
 use pgformat::ids::Oid;
 use pgformat::version::MajorVersion;
+use std::ops::Range;
 
 /// What the meaning of fields depends on besides their type.
 #[derive(Debug, Clone)]
@@ -177,6 +178,35 @@ impl Encoder {
             type_oid::JSONB => Kind::Jsonb,
             _ => return None,
         }))
+    }
+
+    /// Puts the next attribute from `field` of `data`: as [`Encoder::encode`], and faster where
+    /// it helps to look at the bytes before a field.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    #[inline]
+    pub fn encode_at(
+        &self,
+        data: &[u8],
+        field: Range<usize>,
+        scratch: &mut Scratch,
+        settings: &Settings,
+        out: &mut TupleBuilder,
+    ) -> Result<(), Box<ValueError>> {
+        let version = settings.version;
+        match self.0 {
+            Kind::Int4 => {
+                let value = integer::int_at::<false>(data, field, &integer::INTEGER, version)?;
+                out.put_fixed(&(value as i32).to_le_bytes());
+            }
+            Kind::Int8 => {
+                let value = integer::int_at::<true>(data, field, &integer::BIGINT, version)?;
+                out.put_fixed(&value.to_le_bytes());
+            }
+            _ => return self.encode(&data[field], scratch, settings, out),
+        }
+        Ok(())
     }
 
     /// Puts the next attribute of the row under construction from a field that is not null.

@@ -174,7 +174,9 @@ impl<'p> HeapPageWriter<'p> {
         self.upper -= aligned;
         let item = &mut self.page[self.upper..self.upper + aligned];
         // The padding lies in the last eight bytes.
-        item[aligned - MAXALIGN_BYTES..].fill(0);
+        if let Some(last) = item.last_chunk_mut() {
+            *last = [0; MAXALIGN_BYTES];
+        }
         item[..tuple.len()].copy_from_slice(tuple);
         let offset = ((self.lower - HEADER_BYTES) / ITEM_ID_BYTES + 1) as OffsetNumber;
         let tid = Tid {

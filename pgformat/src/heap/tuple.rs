@@ -13,7 +13,7 @@
 //! (`heap_form_tuple`, `heap_fill_tuple`).
 
 use crate::datum::varlena;
-use crate::layout::{AttrLen, AttributeLayout, align_up, maxalign};
+use crate::layout::{AttrLen, AttributeLayout, Storage, align_up, maxalign};
 use std::sync::Arc;
 
 /// Bytes of the fixed part of the header (`SizeofHeapTupleHeader`).
@@ -61,6 +61,17 @@ const NULL_SPAN: Span = Span {
     end: u32::MAX,
 };
 
+/// How an attribute is put.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    align: u8,
+    /// A short varlena has a header of one byte.
+    is_packable: bool,
+}
+
+/// Room behind the cursor that every put leaves: padding is written by the word.
+const ROOM_BYTES: usize = 16;
+
 /// Forms tuples of one table into an arena.
 ///
 /// A row is `begin_row`, then exactly one `put_*` for each attribute in order (dropped ones
@@ -69,6 +80,8 @@ const NULL_SPAN: Span = Span {
 #[derive(Debug)]
 pub struct TupleBuilder {
     layout: Arc<[AttributeLayout]>,
+    /// What putting a value needs of each attribute's layout.
+    rules: Box<[Rule]>,
     /// Storage; only `..cursor` means anything.
     arena: Vec<u8>,
     /// End of the finished tuples.
@@ -76,7 +89,10 @@ pub struct TupleBuilder {
     /// Start of the data area of the row in hand.
     data: usize,
     cursor: usize,
-    spans: Vec<Span>,
+    /// One for each attribute; those before `next` are of the row in hand.
+    spans: Box<[Span]>,
+    /// The next attribute.
+    next: usize,
     has_null: bool,
     infomask: u16,
     /// Bytes before the data area: room for the header with a bitmap.
@@ -92,7 +108,15 @@ impl TupleBuilder {
         );
         let header_room = maxalign(HEADER_BYTES + layout.len().div_ceil(8));
         TupleBuilder {
-            spans: Vec::with_capacity(layout.len()),
+            spans: vec![NULL_SPAN; layout.len()].into(),
+            next: 0,
+            rules: layout
+                .iter()
+                .map(|attribute| Rule {
+                    align: attribute.align,
+                    is_packable: attribute.storage != Storage::Plain,
+                })
+                .collect(),
             layout,
             arena: Vec::new(),
             finished: 0,
@@ -119,7 +143,7 @@ impl TupleBuilder {
         self.finished = 0;
         self.cursor = 0;
         self.data = 0;
-        self.spans.clear();
+        self.next = 0;
     }
 
     /// All finished tuples, as [`FormedTuple`] positions count them.
@@ -138,7 +162,7 @@ impl TupleBuilder {
     pub fn begin_row(&mut self) {
         self.data = maxalign(self.finished) + self.header_room;
         self.cursor = self.data;
-        self.spans.clear();
+        self.next = 0;
         self.has_null = false;
         self.infomask = 0;
         self.reserve(64);
@@ -159,72 +183,74 @@ impl TupleBuilder {
             .resize(need.max(self.arena.len() * 2).max(4096), 0);
     }
 
-    /// Pads with zeros to `align`; room must be there.
-    #[inline]
+    /// Pads with zeros to `align`; eight bytes of room must be there.
+    #[inline(always)]
     fn pad_to(&mut self, align: usize) {
         // The data area starts at a multiple of 8 of the arena, so positions align alike.
-        let to = align_up(self.cursor, align);
-        self.arena[self.cursor..to].fill(0);
-        self.cursor = to;
+        self.arena[self.cursor..self.cursor + 8].copy_from_slice(&[0; 8]);
+        self.cursor = align_up(self.cursor, align);
     }
 
     #[inline]
     fn next_layout(&self) -> &AttributeLayout {
-        &self.layout[self.spans.len()]
+        &self.layout[self.next]
     }
 
     /// The next attribute is null.
     #[inline]
     pub fn put_null(&mut self) {
-        debug_assert!(self.spans.len() < self.layout.len());
         self.has_null = true;
-        self.spans.push(NULL_SPAN);
+        self.spans[self.next] = NULL_SPAN;
+        self.next += 1;
+    }
+
+    /// Where the attribute just put lies.
+    #[inline(always)]
+    fn end_attribute(&mut self, start: usize) {
+        self.spans[self.next] = Span {
+            start: start as u32,
+            end: self.cursor as u32,
+        };
+        self.next += 1;
     }
 
     /// The next attribute, of fixed length, is these bytes.
-    #[inline]
-    pub fn put_fixed(&mut self, bytes: &[u8]) {
-        let layout = *self.next_layout();
-        debug_assert_eq!(layout.len, AttrLen::Fixed(bytes.len() as u16));
-        self.reserve(bytes.len() + 8);
-        self.pad_to(layout.align as usize);
+    #[inline(always)]
+    pub fn put_fixed<const N: usize>(&mut self, bytes: &[u8; N]) {
+        debug_assert_eq!(self.next_layout().len, AttrLen::Fixed(N as u16));
+        self.reserve(N + ROOM_BYTES);
+        self.pad_to(self.rules[self.next].align as usize);
         let start = self.cursor;
-        self.arena[start..start + bytes.len()].copy_from_slice(bytes);
-        self.cursor = start + bytes.len();
-        self.spans.push(Span {
-            start: start as u32,
-            end: self.cursor as u32,
-        });
+        self.cursor = start + N;
+        self.arena[start..start + N].copy_from_slice(bytes);
+        self.end_attribute(start);
     }
 
     /// The next attribute is a varlena with this payload; the header is chosen as
     /// `heap_fill_tuple` chooses it.
     #[inline]
     pub fn put_varlena(&mut self, payload: &[u8]) {
-        let layout = *self.next_layout();
-        debug_assert_eq!(layout.len, AttrLen::Varlena);
-        self.reserve(payload.len() + 16);
+        debug_assert_eq!(self.next_layout().len, AttrLen::Varlena);
+        self.reserve(payload.len() + ROOM_BYTES);
         self.infomask |= HEAP_HASVARWIDTH;
+        let rule = self.rules[self.next];
         let start;
-        if layout.storage != crate::layout::Storage::Plain
-            && payload.len() <= varlena::SHORT_MAX_PAYLOAD_BYTES
-        {
+        if rule.is_packable && payload.len() <= varlena::SHORT_MAX_PAYLOAD_BYTES {
             start = self.cursor;
-            self.arena[start] = varlena::short_header(payload.len() + 1);
-            self.cursor += 1;
+            let place = &mut self.arena[start..=start + payload.len()];
+            place[0] = varlena::short_header(payload.len() + 1);
+            copy_short(&mut place[1..], payload);
+            self.cursor = start + 1 + payload.len();
         } else {
-            self.pad_to(layout.align as usize);
+            self.pad_to(rule.align as usize);
             start = self.cursor;
-            self.arena[start..start + 4]
-                .copy_from_slice(&varlena::full_header(payload.len() + varlena::HEADER_BYTES));
-            self.cursor += 4;
+            let place = &mut self.arena[start..start + varlena::HEADER_BYTES + payload.len()];
+            let (header, place) = place.split_at_mut(varlena::HEADER_BYTES);
+            header.copy_from_slice(&varlena::full_header(payload.len() + varlena::HEADER_BYTES));
+            place.copy_from_slice(payload);
+            self.cursor = start + varlena::HEADER_BYTES + payload.len();
         }
-        self.arena[self.cursor..self.cursor + payload.len()].copy_from_slice(payload);
-        self.cursor += payload.len();
-        self.spans.push(Span {
-            start: start as u32,
-            end: self.cursor as u32,
-        });
+        self.end_attribute(start);
     }
 
     /// The next attribute is a value in stored form: fixed bytes, or a varlena with its header,
@@ -238,7 +264,7 @@ impl TupleBuilder {
                     return;
                 }
                 varlena::Form::Full | varlena::Form::Compressed => {
-                    self.reserve(stored.len() + 8);
+                    self.reserve(stored.len() + ROOM_BYTES);
                     self.pad_to(layout.align as usize);
                 }
                 varlena::Form::Short => self.reserve(stored.len()),
@@ -252,16 +278,13 @@ impl TupleBuilder {
             if layout.len == AttrLen::CString {
                 self.infomask |= HEAP_HASVARWIDTH;
             }
-            self.reserve(stored.len() + 8);
+            self.reserve(stored.len() + ROOM_BYTES);
             self.pad_to(layout.align as usize);
         }
         let start = self.cursor;
         self.arena[start..start + stored.len()].copy_from_slice(stored);
         self.cursor += stored.len();
-        self.spans.push(Span {
-            start: start as u32,
-            end: self.cursor as u32,
-        });
+        self.end_attribute(start);
     }
 
     /// Ends the row: puts the header before the values.
@@ -271,28 +294,33 @@ impl TupleBuilder {
     #[inline]
     pub fn finish_row(&mut self) -> FormedTuple {
         let natts = self.layout.len();
-        assert_eq!(self.spans.len(), natts, "a row with a value missing");
+        assert_eq!(self.next, natts, "a row with a value missing");
         let mut infomask = self.infomask | HEAP_XMIN_FROZEN | HEAP_XMAX_INVALID;
-        let hoff = if self.has_null {
-            infomask |= HEAP_HASNULL;
-            maxalign(HEADER_BYTES + natts.div_ceil(8))
-        } else {
-            maxalign(HEADER_BYTES)
-        };
-        let pos = self.data - hoff;
-        let header = &mut self.arena[pos..self.data];
-        header.fill(0);
-        header[0..4].copy_from_slice(&FROZEN_XID.to_le_bytes());
-        header[18..20].copy_from_slice(&(natts as u16).to_le_bytes());
-        header[20..22].copy_from_slice(&infomask.to_le_bytes());
-        header[22] = hoff as u8;
         if self.has_null {
+            infomask |= HEAP_HASNULL;
+        }
+        // t_xmin, then zeros up to t_infomask2: t_ctid is set when the tuple has a place.
+        let mut fixed = [0; maxalign(HEADER_BYTES)];
+        fixed[0..4].copy_from_slice(&FROZEN_XID.to_le_bytes());
+        fixed[18..20].copy_from_slice(&(natts as u16).to_le_bytes());
+        fixed[20..22].copy_from_slice(&infomask.to_le_bytes());
+        let mut hoff = maxalign(HEADER_BYTES);
+        if self.has_null {
+            hoff = maxalign(HEADER_BYTES + natts.div_ceil(8));
+            fixed[22] = hoff as u8;
+            let header = &mut self.arena[self.data - hoff..self.data];
+            header.fill(0);
+            header[..HEADER_BYTES].copy_from_slice(&fixed[..HEADER_BYTES]);
             for (i, span) in self.spans.iter().enumerate() {
                 if *span != NULL_SPAN {
                     header[HEADER_BYTES + i / 8] |= 1 << (i % 8);
                 }
             }
+        } else {
+            fixed[22] = hoff as u8;
+            self.arena[self.data - fixed.len()..self.data].copy_from_slice(&fixed);
         }
+        let pos = self.data - hoff;
         self.finished = self.cursor;
         FormedTuple {
             pos: pos as u32,
@@ -315,6 +343,7 @@ impl TupleBuilder {
     /// Where in the arena [`TupleBuilder::attribute`] of `index` begins; `None` for null.
     #[inline]
     pub fn attribute_pos(&self, index: usize) -> Option<u32> {
+        debug_assert!(index < self.next);
         let span = self.spans[index];
         (span != NULL_SPAN).then_some(span.start)
     }
@@ -323,15 +352,45 @@ impl TupleBuilder {
     /// `None` for null. Varlenas come with their header.
     #[inline]
     pub fn attribute(&self, index: usize) -> Option<&[u8]> {
+        debug_assert!(index < self.next);
         let span = self.spans[index];
         (span != NULL_SPAN).then(|| &self.arena[span.start as usize..span.end as usize])
+    }
+}
+
+/// Copies some bytes of the same number. Copies that overlap spare the call for the common
+/// lengths.
+#[inline(always)]
+fn copy_short(to: &mut [u8], from: &[u8]) {
+    match from.len() {
+        0 => {}
+        1..4 => {
+            let (middle, last) = (from.len() / 2, from.len() - 1);
+            to[0] = from[0];
+            to[middle] = from[middle];
+            to[last] = from[last];
+        }
+        4..8 => copy_ends::<4>(to, from),
+        8..16 => copy_ends::<8>(to, from),
+        16..=32 => copy_ends::<16>(to, from),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Copies the first and the last `N` bytes of at most twice as many.
+#[inline(always)]
+fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
+    if let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {
+        to[..N].copy_from_slice(first);
+        let at = to.len() - N;
+        to[at..].copy_from_slice(last);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{Compression, Storage};
+    use crate::layout::Compression;
 
     fn int4() -> AttributeLayout {
         AttributeLayout {

@@ -154,6 +154,27 @@ impl Order {
     }
 }
 
+impl Order {
+    /// The 16 bytes after the first `skip_bytes` of a value in stored form, as a number: when
+    /// the bytes before them are equal and two such numbers differ, they order as the values
+    /// do. `None` for types whose order is not that of their bytes.
+    #[inline]
+    pub fn bytes_after(&self, stored: &[u8], skip_bytes: usize) -> Option<u128> {
+        if !self.prefix_is_proven() {
+            return None;
+        }
+        let bytes = match self {
+            Order::Fixed(_) | Order::Numeric | Order::Jsonb(_) => return None,
+            // What stands for a null.
+            _ if stored.is_empty() => stored,
+            Order::Bytea | Order::Text(_) => varlena::payload(stored),
+            Order::Bpchar(_) => without_end_spaces(varlena::payload(stored)),
+            Order::Name(_) => without_nul(stored),
+        };
+        Some(prefix::bytes(&bytes[skip_bytes.min(bytes.len())..]))
+    }
+}
+
 /// PostgreSQL: `src/backend/utils/adt/varchar.c`, `bcTruelen`.
 fn without_end_spaces(s: &[u8]) -> &[u8] {
     let end = s
