@@ -258,7 +258,11 @@ impl JournalOnDisk {
             .remove_file(&self.path)
             .map_err(|e| Error::io("remove file", &self.path, &e))?;
         if let Some(directory) = self.path.parent() {
-            fsync_directory(directory)?;
+            match fsync_directory(directory) {
+                // Another run removed the directory as soon as this journal was gone.
+                Err(_) if !directory.exists() => return Ok(()),
+                synced => synced?,
+            }
             // Fails while another run's journal is there, which is right.
             let _ = self.owner.act(|| std::fs::remove_dir(directory));
         }
