@@ -18,6 +18,9 @@ use crate::error::{Class, Error, Result};
 /// The directory's name in the data directory.
 const DIRECTORY: &str = "pgpagewrite.journal";
 
+/// How often the directory is made when other runs remove it.
+const ATTEMPTS: u32 = 10;
+
 /// A file that is about to be renamed into the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalFile {
@@ -89,17 +92,27 @@ impl Journal {
     pub fn write(&self, facts: &Facts) -> Result<JournalOnDisk> {
         let owner = facts.owner;
         let directory = facts.data_directory.join(DIRECTORY);
-        let made = owner
-            .create_directory(&directory)
-            .map_err(|e| Error::io("create directory", &directory, &e))?;
-        if made {
-            fsync_directory(&facts.data_directory)?;
-        }
         let path = directory.join(self.xid.to_string());
         let unfinished = directory.join(format!("{}.new", self.xid));
-        owner
-            .remove_file(&unfinished)
-            .and_then(|()| owner.create_new(&unfinished))
+        let mut attempts = 0;
+        let created = loop {
+            let made = owner
+                .create_directory(&directory)
+                .map_err(|e| Error::io("create directory", &directory, &e))?;
+            if made {
+                fsync_directory(&facts.data_directory)?;
+            }
+            let created = owner
+                .remove_file(&unfinished)
+                .and_then(|()| owner.create_new(&unfinished));
+            attempts += 1;
+            // Another run that ends removes the directory when it is empty.
+            let gone = matches!(&created, Err(e) if e.kind() == std::io::ErrorKind::NotFound);
+            if !gone || attempts == ATTEMPTS {
+                break created;
+            }
+        };
+        created
             .and_then(|mut file| {
                 file.write_all(self.to_text().as_bytes())?;
                 file.sync_all()
@@ -258,7 +271,11 @@ impl JournalOnDisk {
             .remove_file(&self.path)
             .map_err(|e| Error::io("remove file", &self.path, &e))?;
         if let Some(directory) = self.path.parent() {
-            fsync_directory(directory)?;
+            match fsync_directory(directory) {
+                // Another run removed the directory as soon as this journal was gone.
+                Err(_) if !directory.exists() => return Ok(()),
+                synced => synced?,
+            }
             // Fails while another run's journal is there, which is right.
             let _ = self.owner.act(|| std::fs::remove_dir(directory));
         }
