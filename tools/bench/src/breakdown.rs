@@ -9,6 +9,9 @@ use std::fs;
 use std::path::Path;
 use support::{PAGE_BYTES, Server};
 
+/// The stages as rows pass them.
+const FLOW: [&str; 6] = ["read", "pack", "wait", "place", "seal", "index"];
+
 /// What a load worked on, and how long.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Budget {
@@ -124,6 +127,11 @@ impl Budget {
                 }
             }
         }
+        // In the order of the flow; stages not known here stand behind.
+        let place = |name: &str| FLOW.iter().position(|known| *known == name);
+        budget
+            .stages
+            .sort_by_key(|(name, _)| place(name).unwrap_or(FLOW.len()));
         budget.pages = bytes / PAGE_BYTES as f64;
         budget
     }
