@@ -15,6 +15,9 @@ use crate::catalog::read::scratch;
 use crate::catalog::{Relation, quote_ident, read};
 use crate::error::{Error, Result};
 
+/// How long a lock is waited for unless the user says.
+const DEFAULT_LOCK_WAIT: Duration = Duration::from_secs(60);
+
 /// A new database has another name until it is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NewDatabase {
@@ -29,6 +32,8 @@ pub struct Session {
     client: Client,
     /// What the server is.
     pub facts: Facts,
+    /// How long the plan waits for a lock that another session holds.
+    pub lock_wait: Duration,
     /// What an earlier run that died had left, and what was done about it.
     pub recovered: Recovered,
     conninfo: Conninfo,
@@ -57,6 +62,7 @@ impl Session {
         let mut session = Session {
             client,
             facts,
+            lock_wait: DEFAULT_LOCK_WAIT,
             recovered: Recovered::default(),
             conninfo,
             new_database,
@@ -113,10 +119,11 @@ impl Session {
     /// Those of [`read::relation`] and [`read::refuse_unsupported`]; `42701` for a table that
     /// is named twice; `53200` when the server has too few locks.
     pub fn plan_tables(&mut self, names: &[&str]) -> Result<Vec<Relation>> {
-        self.client.batch_execute(
+        self.client.batch_execute(&format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-             SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '30s'",
-        )?;
+             SET LOCAL lock_timeout = {}",
+            self.lock_wait.as_millis().clamp(1, i32::MAX as u128)
+        ))?;
         let planned = plan_tables(&mut self.client, &self.facts, names, true);
         let ended = self.client.batch_execute("ROLLBACK");
         let planned = planned?;

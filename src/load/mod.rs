@@ -71,6 +71,7 @@ pub fn build(target: &Target, options: &BuildOptions, interrupted: &AtomicBool) 
     // Every input is open from the beginning to the end, so that it cannot change unseen.
     raise_open_files_limit();
     let mut session = target.open(&process_environment)?;
+    session.lock_wait = options.lock_timeout;
     let build = Build {
         options,
         interrupted,
