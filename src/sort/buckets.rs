@@ -52,7 +52,8 @@ pub(super) struct Buckets<'s> {
     chunks: Vec<Records>,
     /// For each chunk its entries by bucket, and where each bucket begins.
     parts: Vec<(Vec<RecordEntry>, Vec<u32>)>,
-    buckets: usize,
+    /// How many buckets there are.
+    count: usize,
     /// The next bucket to be sorted.
     next: usize,
     ready: VecDeque<SortedBucket>,
@@ -96,7 +97,7 @@ impl<'s> Buckets<'s> {
             prove,
             chunks,
             parts,
-            buckets: bounds.len() + 1,
+            count: bounds.len() + 1,
             next: 0,
             ready: VecDeque::new(),
             current: SortedBucket::default(),
@@ -144,11 +145,11 @@ impl<'s> Buckets<'s> {
                 (self.at, self.start, self.end) = (0, 0, 0);
                 return Ok(true);
             }
-            if self.next == self.buckets {
+            if self.next == self.count {
                 return Ok(false);
             }
             let some = rayon::current_num_threads() * AHEAD_BUCKETS;
-            let until = (self.next + some).min(self.buckets);
+            let until = (self.next + some).min(self.count);
             let sorted = (self.next..until)
                 .into_par_iter()
                 .map(|bucket| self.sort(bucket))
