@@ -52,7 +52,7 @@ pub(super) struct Buckets<'s> {
     chunks: Vec<Records>,
     /// For each chunk its entries by bucket, and where each bucket begins.
     parts: Vec<(Vec<RecordEntry>, Vec<u32>)>,
-    /// How many there are.
+    /// How many buckets there are.
     count: usize,
     /// The next bucket to be sorted.
     next: usize,

@@ -225,6 +225,22 @@ mod tests {
 
     proptest! {
         #[test]
+        fn the_bytes_behind_equal_prefixes_order_as_the_values_do(
+            a in proptest::collection::vec(0u8..3, 0..24),
+            b in proptest::collection::vec(0u8..3, 0..24),
+            skip_bytes in 0usize..6,
+        ) {
+            let order = Order::Text(TextOrder::Bytes);
+            let (a, b) = (short(&a), short(&b));
+            let bits = skip_bytes as u32 * 8;
+            if order.prefix(&a, bits) == order.prefix(&b, bits) {
+                let after = |v: &[u8]| order.bytes_after(v, skip_bytes).unwrap();
+                let by_bytes = after(&a).cmp(&after(&b));
+                prop_assert!(by_bytes.is_eq() || by_bytes == order.compare(&a, &b));
+            }
+        }
+
+        #[test]
         fn bytes_that_differ_in_their_prefix_order_by_it(
             a in proptest::collection::vec(0u8..4, 0..20),
             b in proptest::collection::vec(0u8..4, 0..20),
