@@ -1,7 +1,7 @@
 //! An open target: a connection, the facts, and the private server under it if there is one.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pgformat::ids::Oid;
 use postgres::Client;
@@ -40,7 +40,12 @@ pub struct Session {
     new_database: Option<NewDatabase>,
     server: Option<PrivateServer>,
     created: Option<CreatedCluster>,
+    /// When the last checkpoint that was asked for began.
+    checkpointed: Option<Instant>,
 }
+
+/// How long after a checkpoint the next one still counts as short.
+const CHECKPOINT_IS_FRESH: Duration = Duration::from_secs(10);
 
 impl Session {
     /// Connects to a server, reads its facts, and cleans up after an earlier run that died.
@@ -68,6 +73,7 @@ impl Session {
             new_database,
             server,
             created,
+            checkpointed: None,
         };
         session.recovered = recover::pending(&mut session)?;
         Ok(session)
@@ -76,6 +82,21 @@ impl Session {
     /// The connection.
     pub fn client(&mut self) -> &mut Client {
         &mut self.client
+    }
+
+    /// Has the server write out what is dirty, so that the checkpoint that a registration needs
+    /// while it holds its locks is short.
+    pub fn checkpoint(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        self.client.batch_execute("CHECKPOINT")?;
+        self.checkpointed = Some(begun);
+        Ok(())
+    }
+
+    /// Whether [`Session::checkpoint`] did so moments ago.
+    pub fn has_fresh_checkpoint(&self) -> bool {
+        self.checkpointed
+            .is_some_and(|begun| begun.elapsed() < CHECKPOINT_IS_FRESH)
     }
 
     /// How the connection was made.
@@ -99,7 +120,7 @@ impl Session {
     /// # Errors
     /// The last error of connecting.
     pub fn reconnect(&mut self, patience: Duration) -> Result<()> {
-        let begin = std::time::Instant::now();
+        let begin = Instant::now();
         loop {
             match self.conninfo.connect() {
                 Ok(client) => {

@@ -52,6 +52,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+/// Up to so many tables the first checkpoint is made beside the build: of many new files the
+/// registration makes less work for the server.
+const FEW_TABLES: usize = 16;
 /// Threads that write.
 const WRITERS: usize = 3;
 /// Memory of a worker besides its sorts, and of everything that is there once.
@@ -138,16 +141,31 @@ impl Build<'_> {
         }
         let staging = Staging::create(&facts, &tablespaces(&tables))?;
         let progress = Progress::new(self.options.progress, total_bytes(&tables));
-        let built = self.build_files(
-            &tables,
-            view.settings.as_ref().ok(),
-            &facts,
-            &staging,
-            first_value_id,
-            &progress,
-        );
+        let (built, checkpointed) = std::thread::scope(|scope| {
+            // Where the build is short this spares the registration the wait; where it is long
+            // the checkpoint is made again.
+            let checkpoint = lent
+                .as_mut()
+                .filter(|_| tables.len() <= FEW_TABLES)
+                .map(|session| scope.spawn(|| session.checkpoint()));
+            let built = self.build_files(
+                &tables,
+                view.settings.as_ref().ok(),
+                &facts,
+                &staging,
+                first_value_id,
+                &progress,
+            );
+            let checkpointed = checkpoint.map_or(Ok(()), |thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            (built, checkpointed)
+        });
         progress.finish();
         let built = built?;
+        checkpointed?;
         self.report.build = begun.elapsed();
 
         let registering = Instant::now();

@@ -1,7 +1,7 @@
 //! Makes built files part of a cluster, in one SQL transaction.
 //!
 //! ```text
-//! begin    CHECKPOINT · BEGIN, READ COMMITTED, time limits off
+//! begin    CHECKPOINT, if there was none moments ago · BEGIN, READ COMMITTED, time limits off
 //!          a schema script may run here, in the same transaction
 //! take     LOCK ONLY ... ACCESS EXCLUSIVE, waits bounded · catalogs read again and compared
 //!          with the plan · still empty? · TRUNCATE or CLUSTER: new, empty files
@@ -175,9 +175,11 @@ impl<'s> Registration<'s> {
         if !options.bypass_wal {
             consumers.refuse()?;
         }
-        // So that the checkpoint under the locks is short.
         (options.progress)(&Event::Step("checkpoint"));
-        checkpoint(session, options.expected_relations, &[])?;
+        // So that the checkpoint under the locks is short.
+        if !session.has_fresh_checkpoint() {
+            checkpoint(session, options.expected_relations, &[])?;
+        }
         session
             .client()
             .batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")?;
