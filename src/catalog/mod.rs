@@ -39,7 +39,7 @@ pub struct Relation {
     /// What stands in the way of a native load, or must be looked at by the plan.
     pub features: Features,
     /// pg_relation_size of the main fork in bytes; 0 when nobody asked (see
-    /// [`read::relation_in_load`]).
+    /// [`read::relations`]).
     pub size_bytes: u64,
 }
 

@@ -10,12 +10,12 @@
 //! Stream ------StreamChunks-^
 //! ```
 //!
-//! - [`format`]: COPY's options, and what is wrong with them.
+//! - [`mod@format`]: COPY's options, and what is wrong with them.
 //! - [`chunk`]: one stretch of input that holds whole records; how it is cut from a file at an
 //!   arbitrary place and proved right afterwards.
 //! - [`stream`]: the same from a source that can only be read forwards.
 //! - [`reader`]: the records of a chunk, fast where they are ordinary.
-//! - [`line`]: one record by COPY's letter, slow; errors come from here.
+//! - [`mod@line`]: one record by COPY's letter, slow; errors come from here.
 //! - [`header`], [`encoding`], [`error`]: the first line, valid bytes, what is refused.
 //!
 //! PostgreSQL: src/backend/commands/copyfromparse.c, copy.c.
