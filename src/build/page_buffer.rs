@@ -1,7 +1,7 @@
 //! Memory for pages on their way to disk: aligned as direct I/O asks, and used again.
 
 use crate::error::{Error, Result};
-use memmap2::MmapMut;
+use memmap2::{Advice, MmapMut};
 use pgformat::page::{PAGE_BYTES, Page};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,10 +40,14 @@ impl BufferPool {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop();
-        let memory = match used {
-            Some(memory) => memory,
-            None => MmapMut::map_anon(self.pages * PAGE_BYTES)
-                .map_err(|e| Error::environment("53200", format!("out of memory: {e}")))?,
+        let memory = if let Some(memory) = used {
+            memory
+        } else {
+            let memory = MmapMut::map_anon(self.pages * PAGE_BYTES)
+                .map_err(|e| Error::environment("53200", format!("out of memory: {e}")))?;
+            // One fault instead of hundreds, where the kernel has huge pages to give.
+            let _ = memory.advise(Advice::HugePage);
+            memory
         };
         Ok(PageBuffer {
             memory: Some(memory),

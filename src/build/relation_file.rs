@@ -89,7 +89,7 @@ impl Default for FileOptions {
 pub struct RelationSize {
     /// Blocks over all segments.
     pub blocks: BlockNumber,
-    /// Files.
+    /// Files that have a block.
     pub segments: u32,
 }
 
@@ -113,11 +113,31 @@ struct Segment {
     allocated_bytes: Mutex<u64>,
 }
 
-/// Writes of the queue that are not done yet.
+/// Counts what was begun and is not done yet, so that one can wait for all of it.
 #[derive(Debug, Default)]
-struct Pending {
-    writes: Mutex<u64>,
+pub(super) struct Pending {
+    count: Mutex<u64>,
     none: Condvar,
+}
+
+impl Pending {
+    pub(super) fn begin(&self) {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    }
+
+    pub(super) fn end(&self) {
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        *count -= 1;
+        if *count == 0 {
+            self.none.notify_all();
+        }
+    }
+
+    pub(super) fn wait(&self) {
+        let count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let none = self.none.wait_while(count, |count| *count > 0);
+        drop(none.unwrap_or_else(PoisonError::into_inner));
+    }
 }
 
 /// A fork being written.
@@ -205,17 +225,6 @@ impl RelationFile {
     /// # Errors
     /// The file system's, with the block.
     pub fn write(&self, first_block: BlockNumber, pages: &[Page]) -> Result<()> {
-        self.rewrite(first_block, pages)?;
-        self.written_blocks
-            .fetch_add(pages.len() as u64, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Writes pages over blocks that were written before.
-    ///
-    /// # Errors
-    /// The file system's, with the block.
-    pub fn rewrite(&self, first_block: BlockNumber, pages: &[Page]) -> Result<()> {
         let per_segment = self.options.segment_blocks;
         let (mut block, mut rest) = (first_block, pages);
         while !rest.is_empty() {
@@ -235,16 +244,14 @@ impl RelationFile {
             rest = &rest[here..];
             block = block.wrapping_add(here as u32);
         }
+        self.written_blocks
+            .fetch_add(pages.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
     /// A write was queued.
     pub(super) fn begin_write(&self) {
-        *self
-            .pending
-            .writes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) += 1;
+        self.pending.begin();
     }
 
     /// A queued write is done, or failed.
@@ -256,15 +263,7 @@ impl RelationFile {
                 .get_or_insert(error);
             self.failed.store(true, Ordering::Release);
         }
-        let mut writes = self
-            .pending
-            .writes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *writes -= 1;
-        if *writes == 0 {
-            self.pending.none.notify_all();
-        }
+        self.pending.end();
     }
 
     /// Waits until every queued write of this fork is done.
@@ -272,13 +271,7 @@ impl RelationFile {
     /// # Errors
     /// The first error of any.
     pub fn wait(&self) -> Result<()> {
-        let writes = self
-            .pending
-            .writes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let none = self.pending.none.wait_while(writes, |writes| *writes > 0);
-        drop(none.unwrap_or_else(PoisonError::into_inner));
+        self.pending.wait();
         self.check()
     }
 
@@ -293,6 +286,14 @@ impl RelationFile {
         }
     }
 
+    /// What a fork of so many blocks is on disk.
+    pub fn size(&self, blocks: BlockNumber) -> RelationSize {
+        RelationSize {
+            blocks,
+            segments: blocks.div_ceil(self.options.segment_blocks),
+        }
+    }
+
     /// Waits for the queue, cuts the segments to their true size, makes them durable (the
     /// directory's entries are not) and closes them. Nothing is written after this.
     ///
@@ -301,7 +302,7 @@ impl RelationFile {
     ///
     /// # Panics
     /// When other blocks than `0..blocks` were written.
-    pub fn finish(&self, blocks: BlockNumber) -> Result<RelationSize> {
+    pub fn finish(&self, blocks: BlockNumber) -> Result<()> {
         self.wait()?;
         let written = self.written_blocks.load(Ordering::Relaxed);
         assert_eq!(
@@ -316,13 +317,11 @@ impl RelationFile {
                 .collect()
         };
         if blocks == 0 && segments.is_empty() {
-            return Ok(RelationSize {
-                blocks,
-                segments: 0,
-            });
+            return Ok(());
         }
         let per_segment = self.options.segment_blocks;
-        let expected = blocks.div_ceil(per_segment).max(1);
+        // An empty file stands for no blocks.
+        let expected = self.size(blocks).segments.max(1);
         assert_eq!(
             segments.len() as u32,
             expected,
@@ -356,10 +355,7 @@ impl RelationFile {
             });
             results.into_iter().collect::<Result<()>>()?;
         }
-        Ok(RelationSize {
-            blocks,
-            segments: expected,
-        })
+        Ok(())
     }
 }
 

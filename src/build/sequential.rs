@@ -83,24 +83,6 @@ impl<'w> SequentialPages<'w> {
         Ok(())
     }
 
-    /// Replaces a page that was taken before.
-    ///
-    /// # Errors
-    /// The first error of any write so far, or this one's.
-    pub fn rewrite(&mut self, block: BlockNumber, page: &Page) -> Result<()> {
-        if let Some(index) = block.checked_sub(self.base).map(|i| i as usize)
-            && self.filled.get(index) == Some(&true)
-        {
-            fill(&self.file, &mut self.buffer.pages_mut()[index], block, page);
-            return Ok(());
-        }
-        // The first version must not come after the second.
-        self.file.wait()?;
-        let mut alone = self.writers.buffer()?;
-        fill(&self.file, &mut alone.pages_mut()[0], block, page);
-        self.file.rewrite(block, &alone.pages()[..1])
-    }
-
     /// Hands the pages in hand to the writers.
     fn hand_over(&mut self) -> Result<()> {
         let runs = runs(&self.filled);
@@ -113,20 +95,18 @@ impl<'w> SequentialPages<'w> {
         self.writers.submit_runs(&self.file, self.base, full, runs)
     }
 
-    /// Writes what is in hand and finishes the file: see [`RelationFile::finish`].
+    /// Hands over what is in hand and has the file finished: see [`WriterPool::finish`], which
+    /// notices a block below the highest that never came.
     ///
     /// # Errors
-    /// The first error of any write, or of making the file durable.
-    ///
-    /// # Panics
-    /// When a block below the highest never came.
+    /// The first error of any write so far.
     pub fn finish(self) -> Result<RelationSize> {
-        // By this thread, which would only wait for another that did it.
-        for run in runs(&self.filled) {
-            let first_block = self.base + run.start as u32;
-            self.file.write(first_block, &self.buffer.pages()[run])?;
+        let runs = runs(&self.filled);
+        if !runs.is_empty() {
+            self.writers
+                .submit_runs(&self.file, self.base, self.buffer, runs)?;
         }
-        self.file.finish(self.blocks)
+        Ok(self.writers.finish(&self.file, self.blocks))
     }
 }
 

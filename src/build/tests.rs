@@ -52,13 +52,7 @@ fn names(dir: &Path) -> Vec<String> {
 fn an_empty_relation_is_one_file_of_no_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let file = RelationFile::create(dir.path(), "16384", options(4, DirectIo::Auto)).unwrap();
-    assert_eq!(
-        file.finish(0).unwrap(),
-        RelationSize {
-            blocks: 0,
-            segments: 1
-        }
-    );
+    file.finish(0).unwrap();
     assert_eq!(names(dir.path()), ["16384"]);
     let meta = fs::metadata(dir.path().join("16384")).unwrap();
     assert_eq!((meta.len(), meta.permissions().mode() & 0o777), (0, 0o600));
@@ -87,12 +81,13 @@ fn a_buffer_may_cross_the_end_of_a_segment() {
             writers.submit(&file, first, buffer, count).unwrap();
         }
         assert_eq!(
-            file.finish(11).unwrap(),
+            writers.finish(&file, 11),
             RelationSize {
                 blocks: 11,
                 segments: 3
             }
         );
+        writers.finished().unwrap();
         assert_eq!(names(dir.path()), ["16384", "16384.1", "16384.2"]);
         assert_eq!(contents(&dir.path().join("16384")), [0, 1, 2, 3]);
         assert_eq!(contents(&dir.path().join("16384.1")), [4, 5, 6, 7]);
@@ -116,6 +111,7 @@ fn a_full_last_segment_has_no_empty_one_after_it() {
             segments: 2
         }
     );
+    writers.finished().unwrap();
     assert_eq!(names(dir.path()), ["16384", "16384.1"]);
 }
 
@@ -129,17 +125,15 @@ fn pages_of_upper_levels_may_come_after_their_neighbours() {
         pages.put(block, &page(block as u8)).unwrap();
     }
     assert_eq!(pages.blocks(), 14);
-    pages.rewrite(13, &page(113)).unwrap();
-    pages.rewrite(2, &page(102)).unwrap();
     assert_eq!(pages.finish().unwrap().blocks, 14);
+    writers.finished().unwrap();
     assert_eq!(
         contents(&dir.path().join("16384")),
-        [0, 1, 102, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 113]
+        (0..14).collect::<Vec<u8>>()
     );
 }
 
 #[test]
-#[should_panic(expected = "blocks written of a fork of 3 blocks")]
 fn a_block_that_never_came_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let file = RelationFile::create(dir.path(), "16384", options(4, DirectIo::Auto)).unwrap();
@@ -147,7 +141,30 @@ fn a_block_that_never_came_is_noticed() {
     let mut pages = SequentialPages::new(file, &writers).unwrap();
     pages.put(0, &page(0)).unwrap();
     pages.put(2, &page(2)).unwrap();
-    let _ = pages.finish();
+    pages.finish().unwrap();
+    let error = writers.finished().unwrap_err();
+    assert_eq!(error.sqlstate, "XX000");
+    assert!(
+        error
+            .message
+            .contains("blocks written of a fork of 3 blocks"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_queued_when_the_pool_goes_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = RelationFile::create(dir.path(), "16384", options(1000, DirectIo::Auto)).unwrap();
+    let writers = WriterPool::new(1, 200, 8);
+    for i in 0..100 {
+        let buffer = writers.buffer().unwrap();
+        writers.submit(&file, i * 8, buffer, 8).unwrap();
+    }
+    writers.finish(&file, 800);
+    drop(writers);
+    let error = file.wait().unwrap_err();
+    assert_eq!(error.sqlstate, "57014");
 }
 
 #[test]
@@ -168,6 +185,7 @@ fn checksums_count_blocks_over_all_segments() {
         pages.push(&page(9)).unwrap();
     }
     pages.finish().unwrap();
+    writers.finished().unwrap();
     let bytes = fs::read(dir.path().join("16384.1")).unwrap();
     let third: &Page = bytes.as_slice().try_into().unwrap();
     let expected = page_checksum(&page(9), 2);
@@ -220,7 +238,8 @@ fn many_fillers_share_one_file() {
             });
         }
     });
-    assert_eq!(file.finish(256).unwrap().segments, 6);
+    assert_eq!(writers.finish(&file, 256).segments, 6);
+    writers.finished().unwrap();
     let all: Vec<u8> = (0..6)
         .flat_map(|n| {
             let name = if n == 0 {
@@ -254,6 +273,7 @@ fn a_heap_has_a_map_as_soon_as_it_has_a_block() {
     assert_eq!(write("1_vm", 0), None);
     assert_eq!(write("2_vm", 32_672).unwrap().blocks, 1);
     assert_eq!(write("3_vm", 32_673).unwrap().blocks, 2);
+    writers.finished().unwrap();
     assert_eq!(names(dir.path()), ["2_vm", "3_vm"]);
     assert_eq!(contents(&dir.path().join("3_vm")), [0xff, 0]);
 }

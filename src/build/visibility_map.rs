@@ -37,7 +37,7 @@ impl Marks {
 }
 
 /// Makes the map of a heap of `heap_blocks` blocks, as the fork `base_name` (as `16384_vm`) in
-/// `dir`, finished and durable. A heap without blocks has no map: then no file is made.
+/// `dir`, and has it finished. A heap without blocks has no map: then no file is made.
 ///
 /// # Errors
 /// The file cannot be made or written.

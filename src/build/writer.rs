@@ -1,21 +1,37 @@
-//! The threads that write: fillers hand over buffers of pages and go on.
+//! The threads that write, and those that make files durable: whoever fills buffers of pages
+//! hands them over and goes on.
 //!
-//! The queue between them is bounded, so that a slow disk slows the fillers down instead of
-//! filling the memory. The first error is kept: every later [`WriterPool::submit`] returns
-//! it, and so does [`RelationFile::finish`] of the file it struck.
+//! ```text
+//! submit   -> queue (bounded) -> writers      pages to their final places
+//! finish   -> queue           -> finishers    wait for a file's writes, cut it to size, fsync
+//! finished <- all of them
+//! ```
+//!
+//! The queue of buffers is bounded, so that a slow disk slows the fillers down instead of
+//! filling the memory; as long as there is room in it they compute while the disk works. The
+//! first error is kept: every later [`WriterPool::submit`] returns it, and so does
+//! [`WriterPool::finished`].
 
 use super::page_buffer::{BufferPool, PageBuffer};
-use super::relation_file::RelationFile;
+use super::relation_file::{Pending, RelationFile, RelationSize};
 use crate::error::{Error, Result};
 use pgformat::ids::BlockNumber;
+use pgformat::page::PAGE_BYTES;
 use std::iter;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// Pages of a buffer of [`WriterPool::new`]: 1 MB.
-pub const BUFFER_PAGES: usize = 128;
+/// Pages of a buffer of [`WriterPool::new`]: 2 MB, which is a huge page of the usual processors.
+pub const BUFFER_PAGES: usize = 256;
+/// Bytes of it.
+pub const BUFFER_BYTES: usize = BUFFER_PAGES * PAGE_BYTES;
+
+/// Threads that make files durable. They wait for the disk, not for a processor.
+const FINISHERS: usize = 8;
 
 /// Pages to be written.
 struct Job {
@@ -27,37 +43,72 @@ struct Job {
     runs: Vec<Range<usize>>,
 }
 
-/// Writer threads with their queue and their buffers. Dropping it writes what is queued.
+/// A file to be finished, and its blocks.
+struct Finish {
+    file: Arc<RelationFile>,
+    blocks: BlockNumber,
+}
+
+/// What the threads share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// The first error of any write or finish.
+    failure: OnceLock<Error>,
+    /// What is still queued will never be asked for.
+    abandoned: AtomicBool,
+    /// Files that are not finished yet.
+    unfinished: Pending,
+}
+
+impl Shared {
+    fn check(&self) -> Result<()> {
+        self.failure.get().map_or(Ok(()), |e| Err(e.clone()))
+    }
+
+    /// The work, unless nobody wants it any more; its error is kept. A broken invariant is an
+    /// error too: whoever waits must be told.
+    fn run(&self, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        if self.abandoned.load(Ordering::Relaxed) {
+            return Err(Error::environment("57014", "the build was abandoned"));
+        }
+        let result = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+            let text = payload
+                .downcast_ref::<String>()
+                .map_or("a file could not be written", String::as_str);
+            Err(Error::environment("XX000", text))
+        });
+        if let Err(error) = &result {
+            let _ = self.failure.set(error.clone());
+        }
+        result
+    }
+}
+
+/// The threads with their queues and buffers. Dropping it abandons what is still queued: what
+/// is to be kept was waited for by [`WriterPool::finished`].
 #[derive(Debug)]
 pub struct WriterPool {
     /// There until the threads are to end.
-    queue: Option<SyncSender<Job>>,
+    queues: Option<(SyncSender<Job>, Sender<Finish>)>,
     threads: Vec<JoinHandle<()>>,
     buffers: Arc<BufferPool>,
-    failure: Arc<OnceLock<Error>>,
+    shared: Arc<Shared>,
 }
 
 impl WriterPool {
-    /// So many threads behind a queue of so many buffers, each of `buffer_pages` pages.
-    pub fn new(threads: usize, queue_buffers: usize, buffer_pages: usize) -> WriterPool {
-        assert!(threads > 0, "writing takes a thread");
-        let (sender, receiver) = sync_channel(queue_buffers);
-        let receiver = Arc::new(Mutex::new(receiver));
-        let failure = Arc::new(OnceLock::new());
-        let threads = (0..threads)
-            .map(|_| {
-                let (receiver, failure) = (Arc::clone(&receiver), Arc::clone(&failure));
-                thread::Builder::new()
-                    .name("writer".into())
-                    .spawn(move || write_jobs(&receiver, &failure))
-                    .expect("the system starts a thread")
-            })
-            .collect();
+    /// So many writers behind a queue of so many buffers, each of `buffer_pages` pages.
+    pub fn new(writers: usize, queue_buffers: usize, buffer_pages: usize) -> WriterPool {
+        assert!(writers > 0, "writing takes a thread");
+        let shared = Arc::new(Shared::default());
+        let (jobs, written) = sync_channel(queue_buffers);
+        let (finishes, finished) = channel();
+        let mut threads = start(writers, "writer", written, &shared, write_one);
+        threads.extend(start(FINISHERS, "finisher", finished, &shared, finish_one));
         WriterPool {
-            queue: Some(sender),
+            queues: Some((jobs, finishes)),
             threads,
             buffers: BufferPool::new(buffer_pages),
-            failure,
+            shared,
         }
     }
 
@@ -100,14 +151,9 @@ impl WriterPool {
         buffer: PageBuffer,
         runs: Vec<Range<usize>>,
     ) -> Result<()> {
-        if let Some(error) = self.failure.get() {
-            return Err(error.clone());
-        }
+        self.shared.check()?;
         file.begin_write();
-        let queue = self
-            .queue
-            .as_ref()
-            .expect("the queue is open while the pool lives");
+        let (queue, _) = self.queues();
         let job = Job {
             file: Arc::clone(file),
             first_block,
@@ -119,39 +165,96 @@ impl WriterPool {
         }
         Ok(())
     }
+
+    /// Finishes a file of so many blocks ([`RelationFile::finish`]) beside whatever goes on, when
+    /// its queued writes are done, and tells what it will be. Nothing is written to it after this.
+    pub fn finish(&self, file: &Arc<RelationFile>, blocks: BlockNumber) -> RelationSize {
+        self.shared.unfinished.begin();
+        let (_, queue) = self.queues();
+        let finish = Finish {
+            file: Arc::clone(file),
+            blocks,
+        };
+        if queue.send(finish).is_err() {
+            unreachable!("the finishers end after their queue");
+        }
+        file.size(blocks)
+    }
+
+    /// Waits until every file given to [`WriterPool::finish`] is finished.
+    ///
+    /// # Errors
+    /// The first error of any write or finish.
+    pub fn finished(&self) -> Result<()> {
+        self.shared.unfinished.wait();
+        self.shared.check()
+    }
+
+    fn queues(&self) -> &(SyncSender<Job>, Sender<Finish>) {
+        self.queues
+            .as_ref()
+            .expect("the queues are open while the pool lives")
+    }
 }
 
-/// A writer thread: one job after the other, until the queue is closed.
-fn write_jobs(queue: &Mutex<Receiver<Job>>, failure: &OnceLock<Error>) {
-    loop {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job {
-            file,
-            first_block,
-            buffer,
-            runs,
-        }) = next
-        else {
-            return;
-        };
+/// Starts threads that do one thing after the other until their queue is closed.
+fn start<T: Send + 'static>(
+    count: usize,
+    name: &str,
+    queue: Receiver<T>,
+    shared: &Arc<Shared>,
+    work: fn(T, &Shared),
+) -> Vec<JoinHandle<()>> {
+    let queue = Arc::new(Mutex::new(queue));
+    (0..count)
+        .map(|_| {
+            let (queue, shared) = (Arc::clone(&queue), Arc::clone(shared));
+            let run = move || {
+                loop {
+                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    match next {
+                        Ok(item) => work(item, &shared),
+                        Err(_) => return,
+                    }
+                }
+            };
+            thread::Builder::new()
+                .name(name.to_owned())
+                .spawn(run)
+                .expect("the system starts a thread")
+        })
+        .collect()
+}
+
+fn write_one(job: Job, shared: &Shared) {
+    let Job {
+        file,
+        first_block,
+        buffer,
+        runs,
+    } = job;
+    let result = shared.run(|| {
         let pages = buffer.pages();
-        let result = runs
-            .into_iter()
-            .try_for_each(|run| file.write(first_block + run.start as u32, &pages[run]));
-        // Back into the pool before anyone is told.
-        drop(buffer);
-        if let Err(error) = &result {
-            let _ = failure.set(error.clone());
-        }
-        file.end_write(result);
-    }
+        runs.into_iter()
+            .try_for_each(|run| file.write(first_block + run.start as u32, &pages[run]))
+    });
+    // Back into the pool before anyone is told.
+    drop(buffer);
+    file.end_write(result);
+}
+
+fn finish_one(Finish { file, blocks }: Finish, shared: &Shared) {
+    // The error is kept for whoever waits for all.
+    let _ = shared.run(|| file.finish(blocks));
+    shared.unfinished.end();
 }
 
 impl Drop for WriterPool {
     fn drop(&mut self) {
-        drop(self.queue.take());
+        self.shared.abandoned.store(true, Ordering::Relaxed);
+        drop(self.queues.take());
         for thread in self.threads.drain(..) {
-            // A writer that panicked has said so; there is nobody left to tell.
+            // A thread that panicked has said so; there is nobody left to tell.
             let _ = thread.join();
         }
     }

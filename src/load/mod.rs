@@ -1,5 +1,6 @@
 //! A build from beginning to end: plan, then pack, place and seal by the workers, then register.
 
+mod budget;
 mod built;
 mod duplicate;
 mod inputs;
@@ -37,6 +38,7 @@ use crate::source::{self, FileSource, Input, Stream};
 use crate::sys::credentials;
 use crate::sys::files::raise_open_files_limit;
 use crate::types::Settings;
+use budget::{Budget, WRITERS};
 use built::{BuiltFork, BuiltTable};
 use inputs::{InputChunks, Inputs};
 use options::{BuildOptions, WalMode};
@@ -55,12 +57,6 @@ use std::time::Instant;
 /// Up to so many tables the first checkpoint is made beside the build: of many new files the
 /// registration makes less work for the server.
 const FEW_TABLES: usize = 16;
-/// Threads that write.
-const WRITERS: usize = 3;
-/// Memory of a worker besides its sorts, and of everything that is there once.
-const WORKER_BYTES: usize = 8 << 20;
-const SHARED_BYTES: usize = 32 << 20;
-
 /// Input of a table whose files are made durable together with those of others, when there are
 /// many.
 const SMALL_INPUT_BYTES: u64 = 4 << 20;
@@ -295,7 +291,8 @@ impl Build<'_> {
             .thread_name(|i| format!("worker {i}"))
             .build()
             .map_err(|e| Error::environment("53000", format!("could not start threads: {e}")))?;
-        let writers = WriterPool::new(WRITERS, self.options.jobs + WRITERS, BUFFER_PAGES);
+        let budget = Budget::new(self.options.memory_bytes, self.options.jobs);
+        let writers = WriterPool::new(WRITERS, budget.queue_buffers, BUFFER_PAGES);
         let workshop = Workshop {
             writers: &writers,
             settings,
@@ -319,13 +316,7 @@ impl Build<'_> {
         // A heap and its map at the least.
         let file_count = |i: &usize| 2 + tables[*i].relation.indexes.len();
         let many = native.iter().map(file_count).sum::<usize>() > MANY_FILES;
-        let fixed_bytes = SHARED_BYTES + self.options.jobs * WORKER_BYTES;
-        let sort_bytes = self
-            .options
-            .memory_bytes
-            .saturating_sub(fixed_bytes)
-            .max(self.options.memory_bytes / 4);
-        let shares = sort_shares(&opened, sort_bytes);
+        let shares = sort_shares(&opened, budget.sort_bytes);
         let jobs = native
             .iter()
             .zip(&opened)

@@ -117,6 +117,7 @@ pub fn build_tables<'a>(
             return Err(table.duplicate_error(&duplicate)?);
         }
     }
+    workshop.writers.finished()?;
     Ok(tables.into_iter().map(TableBuild::into_built).collect())
 }
 
@@ -467,7 +468,7 @@ impl<'a> Build<'_, 'a> {
         });
     }
 
-    /// Writes the heaps' last pages and the visibility map, and makes them durable.
+    /// Hands over the heaps' last pages and the visibility map, and has the files finished.
     fn last_pages(
         &self,
         table: &TableBuild<'a>,
@@ -485,7 +486,7 @@ impl<'a> Build<'_, 'a> {
             seal_last(toast_heap, toast.blocks - 1, &toast.last_page)?;
             let marks = MapMarks::of_toast(self.workshop.settings.version);
             let map = self.visibility_map(table, toast_relation.oid, toast.blocks, marks)?;
-            let size = toast_heap.file.finish(toast.blocks)?;
+            let size = self.workshop.writers.finish(toast_heap.file, toast.blocks);
             let mut built = lock(&table.built);
             let built = built.toast.get_or_insert_default();
             built.heap = BuiltFork::new(toast_heap.file, size);
@@ -493,7 +494,7 @@ impl<'a> Build<'_, 'a> {
         }
         let map = self.visibility_map(table, relation.oid, heap.blocks, MapMarks::AllFrozen)?;
         lock(&table.built).visibility_map = map;
-        let size = table.heap_file.finish(heap.blocks)?;
+        let size = self.workshop.writers.finish(&table.heap_file, heap.blocks);
         lock(&table.built).heap = BuiltFork::new(&table.heap_file, size);
         Ok(())
     }

@@ -60,11 +60,11 @@ pub fn seal(
     pages.hand_over()
 }
 
-/// Seals the last page, which no chunk filled, and writes it.
+/// Seals the last page, which no chunk filled, and hands it over.
 pub fn seal_last(heap: Heap<'_>, block: BlockNumber, carry: &Carry) -> Result<()> {
     let mut buffer = heap.writers.buffer()?;
     lay_out(heap, &mut buffer.pages_mut()[0], block, carry.iter());
-    heap.file.write(block, &buffer.pages()[..1])
+    heap.writers.submit(heap.file, block, buffer, 1)
 }
 
 fn lay_out<'t>(
