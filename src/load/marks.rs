@@ -5,11 +5,11 @@
 //! error to tell.
 
 use crate::error::{Error, Result};
+use crate::sys::mapping::Mapping;
 use pgformat::ids::Tid;
 use pgformat::page::view::PageView;
 use pgformat::page::{PAGE_BYTES, Page};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A chunk that was placed.
@@ -67,12 +67,12 @@ fn item_count(heap: &Path, segment_blocks: u32, block: u32) -> Result<u16> {
         0 => heap.to_path_buf(),
         segment => PathBuf::from(format!("{}.{segment}", heap.display())),
     };
-    let mut page: Page = [0; PAGE_BYTES];
     let pos = u64::from(block % segment_blocks) * PAGE_BYTES as u64;
-    File::open(&path)
-        .and_then(|file| file.read_exact_at(&mut page, pos))
+    let mapping = File::open(&path)
+        .and_then(|file| Mapping::of_part(&file, pos, PAGE_BYTES))
         .map_err(|e| Error::io("read back", &path, &e))?;
-    let view = PageView::new(&page)
+    let page: &Page = mapping.bytes().try_into().expect("a page is mapped whole");
+    let view = PageView::new(page)
         .map_err(|e| Error::new(crate::error::Class::Corruption, "XX001", e.to_string()))?;
     Ok(view.item_count())
 }

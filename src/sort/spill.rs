@@ -2,8 +2,10 @@
 //!
 //! A block holds whole entries. Where each block lies, how long it is and its CRC-32C stay in
 //! memory, so the file has no structure of its own and writers need not wait for each other.
+//! Blocks are mapped to be read: a merge looks at each byte once, so a copy would cost as much.
 
 use crate::error::{Class, Error, Result};
+use crate::sys::mapping::Mapping;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -72,13 +74,11 @@ impl SpillFile {
         })
     }
 
-    fn read(&self, block: Block, buffer: &mut Vec<u8>) -> Result<()> {
-        buffer.resize(block.bytes as usize, 0);
-        self.file()?
-            .read_exact_at(buffer, block.pos)
+    fn read(&self, block: Block) -> Result<Mapping> {
+        let mapping = Mapping::of_part(self.file()?, block.pos, block.bytes as usize)
             .map_err(|e| Error::io("read a temporary file in", &self.directory, &e))?;
-        if crc32c::crc32c(buffer) == block.crc {
-            return Ok(());
+        if crc32c::crc32c(mapping.bytes()) == block.crc {
+            return Ok(mapping);
         }
         Err(Error::new(
             Class::Environment,
@@ -139,7 +139,8 @@ impl<'f> RunWriter<'f> {
 pub(super) struct RunReader<'f> {
     file: &'f SpillFile,
     blocks: std::vec::IntoIter<Block>,
-    block: Vec<u8>,
+    /// The block in hand; none before the first and after the last.
+    block: Option<Mapping>,
     pos: usize,
 }
 
@@ -148,7 +149,7 @@ impl<'f> RunReader<'f> {
         RunReader {
             file,
             blocks: run.blocks.into_iter(),
-            block: Vec::new(),
+            block: None,
             pos: 0,
         }
     }
@@ -157,26 +158,27 @@ impl<'f> RunReader<'f> {
     /// caller says how much of it he took by [`RunReader::consume`].
     #[inline]
     pub(super) fn fill(&mut self) -> Result<&[u8]> {
-        if self.pos == self.block.len() {
+        if self.rest().is_empty() {
             self.next_block()?;
         }
-        Ok(&self.block[self.pos..])
+        Ok(self.rest())
     }
 
+    #[cold]
     fn next_block(&mut self) -> Result<()> {
         self.pos = 0;
+        // Unmapped before the next is mapped.
+        self.block = None;
         if let Some(block) = self.blocks.next() {
-            self.file.read(block, &mut self.block)
-        } else {
-            self.block.clear();
-            Ok(())
+            self.block = Some(self.file.read(block)?);
         }
+        Ok(())
     }
 
     /// What is left of the block in hand.
     #[inline]
     pub(super) fn rest(&self) -> &[u8] {
-        &self.block[self.pos..]
+        self.block.as_ref().map_or(&[], |b| &b.bytes()[self.pos..])
     }
 
     #[inline]

@@ -4,4 +4,5 @@ pub mod collate;
 pub mod credentials;
 pub mod delimiters;
 pub mod files;
+pub mod mapping;
 pub mod simd;
