@@ -46,8 +46,8 @@ impl<'a> Inputs<'a> {
     }
 
     /// Takes the next chunk. A stream's is read here, under the lock; a file's later, by
-    /// [`Inputs::read`]. `None` when all are taken.
-    pub fn take(&self, chunk: &mut Chunk) -> Result<Option<Ticket>> {
+    /// [`Inputs::read`], and waited for as long as it is `wanted`. `None` when all are taken.
+    pub fn take(&self, chunk: &mut Chunk, wanted: &dyn Fn() -> bool) -> Result<Option<Ticket>> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let there_is_one = match self.inputs.get(next.input) {
@@ -56,7 +56,7 @@ impl<'a> Inputs<'a> {
                 Some(InputChunks::Stream(stream)) => stream
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .next(chunk)?,
+                    .next(chunk, wanted)?,
             };
             if there_is_one {
                 let ticket = *next;

@@ -4,6 +4,7 @@ mod budget;
 mod built;
 mod duplicate;
 mod inputs;
+mod interrupt;
 mod marks;
 pub mod options;
 mod pack;
@@ -41,6 +42,7 @@ use crate::types::Settings;
 use budget::{Budget, WRITERS};
 use built::{BuiltFork, BuiltTable};
 use inputs::{InputChunks, Inputs};
+use interrupt::interrupted;
 use options::{BuildOptions, WalMode};
 use pipeline::{TableJob, Workshop};
 use plan::{How, IndexPlan, InputPlan, ServerView, TablePlan};
@@ -65,7 +67,11 @@ const SMALL_INPUT_BYTES: u64 = 4 << 20;
 ///
 /// # Errors
 /// Whatever stands in the way; the cluster is then as it was.
-pub fn build(target: &Target, options: &BuildOptions, interrupted: &AtomicBool) -> Result<Report> {
+pub fn build(
+    target: &Target,
+    options: &BuildOptions,
+    interrupt_flag: &AtomicBool,
+) -> Result<Report> {
     let started = Instant::now();
     // Every input is open from the beginning to the end, so that it cannot change unseen.
     raise_open_files_limit();
@@ -73,14 +79,20 @@ pub fn build(target: &Target, options: &BuildOptions, interrupted: &AtomicBool) 
     session.lock_wait = options.lock_timeout;
     let build = Build {
         options,
-        interrupted,
+        interrupted: interrupt_flag,
         report: Report::default(),
     };
-    let (mut report, loaded) = build.run(&mut session)?;
+    let token = session.client().cancel_token();
+    let built = interrupt::cancelling(&token, interrupt_flag, || build.run(&mut session));
+    let (mut report, loaded) = built.map_err(|error| {
+        let cancelled = error.sqlstate == "57014" && interrupt_flag.load(Ordering::Relaxed);
+        if cancelled { interrupted() } else { error }
+    })?;
     if options.analyze {
         let analyzing = Instant::now();
         // The load is durable: what goes wrong from here on is told, but undoes nothing.
-        if let Err(error) = session.analyze(&loaded) {
+        let analyzed = interrupt::cancelling(&token, interrupt_flag, || session.analyze(&loaded));
+        if let Err(error) = analyzed {
             report
                 .notes
                 .push(format!("ANALYZE failed: {}", error.message));
@@ -523,12 +535,6 @@ impl Opened {
             Opened::Stream(_) => None,
         }
     }
-}
-
-/// The error of SIGINT and SIGTERM.
-pub(crate) fn interrupted() -> Error {
-    Error::environment("57014", "canceling the load due to user request")
-        .with_detail("Nothing was loaded; what was staged is removed.")
 }
 
 /// The sources by table, tables in the order of their first source.

@@ -263,9 +263,9 @@ impl<'a> Build<'_, 'a> {
         'a: 's,
     {
         if self.workshop.interrupted.load(Ordering::Relaxed) {
-            self.fail(0, super::interrupted());
+            self.fail(0, super::interrupt::interrupted());
         }
-        if self.stopped.load(Ordering::Acquire) || self.doomed.load(Ordering::Acquire) {
+        if !self.goes_on() {
             return;
         }
         let first = self.next_table.load(Ordering::Relaxed);
@@ -273,7 +273,13 @@ impl<'a> Build<'_, 'a> {
             return;
         };
         table.open_chunks.fetch_add(1, Ordering::AcqRel);
-        let taken = table.job.inputs.take(&mut worker.chunk);
+        let wanted = || self.goes_on() && !self.workshop.interrupted.load(Ordering::Relaxed);
+        let taken = table.job.inputs.take(&mut worker.chunk, &wanted);
+        if taken.is_err() && !wanted() {
+            // What stopped the reading is told by whoever stopped it.
+            scope.spawn(move |scope| self.step(worker, scope));
+            return;
+        }
         let done = match taken {
             Ok(Some(ticket)) => self.chunk(table, ticket, &mut worker),
             Ok(None) => {
@@ -301,6 +307,11 @@ impl<'a> Build<'_, 'a> {
         if table.open_chunks.fetch_sub(1, Ordering::AcqRel) == 1 && table.claim_end() {
             self.finish_heap(table, scope);
         }
+    }
+
+    /// Whether more chunks are to be taken.
+    fn goes_on(&self) -> bool {
+        !self.stopped.load(Ordering::Acquire) && !self.doomed.load(Ordering::Acquire)
     }
 
     /// Remembers an error and sends everybody home.

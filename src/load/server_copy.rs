@@ -70,7 +70,7 @@ impl Feed<'_> {
     /// The next bytes; empty at the end.
     fn next(&mut self) -> Result<Vec<u8>> {
         if self.interrupted.load(Ordering::Relaxed) {
-            return Err(super::interrupted());
+            return Err(super::interrupt::interrupted());
         }
         let block = match &mut self.input {
             Input::File(file) => {
@@ -82,7 +82,10 @@ impl Feed<'_> {
                 }
                 block
             }
-            Input::Stream(stream) => stream.next_block()?.unwrap_or_default(),
+            Input::Stream(stream) => {
+                let wanted = || !self.interrupted.load(Ordering::Relaxed);
+                stream.next_block(&wanted)?.unwrap_or_default()
+            }
         };
         self.pos += block.len() as u64;
         Ok(block)

@@ -45,8 +45,8 @@ impl<'a> StreamChunks<'a> {
     /// Reads the next chunk; false when there is none. An empty stream has one.
     ///
     /// # Errors
-    /// The stream cannot be read or decoded; a record is too long for the server.
-    pub fn next(&mut self, chunk: &mut Chunk) -> Result<bool> {
+    /// Those of [`Stream::next_block`]; a record is too long for the server.
+    pub fn next(&mut self, chunk: &mut Chunk, wanted: &dyn Fn() -> bool) -> Result<bool> {
         if self.done {
             return Ok(false);
         }
@@ -58,7 +58,7 @@ impl<'a> StreamChunks<'a> {
         append(chunk, &self.carried);
         chunk.scan(&mut scanner, 0);
         chunk.end = loop {
-            self.at_end |= !self.append_block(&mut scanner, chunk)?;
+            self.at_end |= !self.append_block(&mut scanner, chunk, wanted)?;
             if self.eol.is_none() {
                 self.eol = first_eol(chunk.data(), &chunk.positions, self.format, self.at_end);
             }
@@ -92,9 +92,14 @@ impl<'a> StreamChunks<'a> {
     }
 
     /// Appends the stream's next block and scans it; false at the end of the stream.
-    fn append_block(&mut self, scanner: &mut Scanner, chunk: &mut Chunk) -> Result<bool> {
+    fn append_block(
+        &mut self,
+        scanner: &mut Scanner,
+        chunk: &mut Chunk,
+        wanted: &dyn Fn() -> bool,
+    ) -> Result<bool> {
         let scanned = chunk.len;
-        let Some(block) = self.stream.next_block()? else {
+        let Some(block) = self.stream.next_block(wanted)? else {
             return Ok(false);
         };
         append(chunk, &block);

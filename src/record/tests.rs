@@ -107,7 +107,7 @@ fn read_stream(input: &[u8], format: &Format, block_bytes: usize) -> Outcome {
     let mut chunks = StreamChunks::new(stream, format);
     let (mut outcome, mut lines) = (Outcome::default(), 0);
     let mut chunk = Chunk::new();
-    while chunks.next(&mut chunk).expect("read") {
+    while chunks.next(&mut chunk, &|| true).expect("read") {
         if read_chunk(&chunk, format, &mut lines, &mut outcome) {
             break;
         }

@@ -9,8 +9,9 @@
 //! A few blocks travel in a circle, so memory is bounded and a slow reader stops the thread.
 
 use std::io::Read;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use super::charset::Charset;
 use super::compressed::Compression;
@@ -18,6 +19,8 @@ use crate::error::{Error, Result, ValueError};
 
 /// Full blocks that may wait for the reader.
 const BLOCKS_AHEAD: usize = 4;
+/// How long the reader waits for a block before it asks whether there is a reason to.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// What the thread says.
 enum Message {
@@ -87,23 +90,35 @@ impl Stream {
         &self.name
     }
 
-    /// The next block; `None` at the end.
+    /// The next block; `None` at the end. Whoever feeds the stream may let it wait for ever:
+    /// from time to time `wanted` is asked whether the block still is.
     ///
     /// # Errors
-    /// The stream cannot be read or decoded.
-    pub fn next_block(&mut self) -> Result<Option<Vec<u8>>> {
+    /// The stream cannot be read or decoded; `57014` when the block is wanted no more.
+    pub fn next_block(&mut self, wanted: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>> {
         if self.ended {
             return Ok(None);
         }
-        match self.blocks.recv() {
-            Ok(Message::Block(block)) => return Ok(Some(block)),
-            Ok(Message::Failure(error)) => {
+        let message = loop {
+            match self.blocks.recv_timeout(ASK_EVERY) {
+                Err(RecvTimeoutError::Timeout) if wanted() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let message = format!("stopped reading \"{}\"", self.name);
+                    return Err(Error::environment("57014", message));
+                }
+                Err(RecvTimeoutError::Disconnected) => break None,
+                Ok(message) => break Some(message),
+            }
+        };
+        match message {
+            Some(Message::Block(block)) => return Ok(Some(block)),
+            Some(Message::Failure(error)) => {
                 self.ended = true;
                 return Err(*error);
             }
-            Ok(Message::Defect(defect)) => self.defect = Some(defect),
+            Some(Message::Defect(defect)) => self.defect = Some(defect),
             // The thread has sent all and ended.
-            Err(_) => {}
+            None => {}
         }
         self.ended = true;
         Ok(None)

@@ -21,7 +21,7 @@ fn drain(path: &Path, charset: Option<&str>) -> Result<Vec<u8>> {
             file.read_at(0, &mut all)?;
         }
         Input::Stream(mut stream) => {
-            while let Some(block) = stream.next_block()? {
+            while let Some(block) = stream.next_block(&|| true)? {
                 assert!(!block.is_empty());
                 all.extend_from_slice(&block);
                 stream.recycle(block);
