@@ -3,6 +3,7 @@
 mod budget;
 mod built;
 mod duplicate;
+mod files;
 mod inputs;
 mod interrupt;
 mod marks;
@@ -20,8 +21,6 @@ pub mod source_spec;
 mod toast_log;
 mod turns;
 
-use crate::build::relation_file::{DirectIo, Durable, FileOptions};
-use crate::build::writer::{BUFFER_PAGES, WriterPool};
 use crate::catalog::Relation;
 use crate::cluster::conninfo::process_environment;
 use crate::cluster::facts::{Consumers, Facts};
@@ -30,22 +29,14 @@ use crate::cluster::register::{
     Event, Options, Registration, StagedRelation, StagedTable, TableToRegister,
 };
 use crate::cluster::session::Session;
-use crate::cluster::staging::{MANY_FILES, Staging};
+use crate::cluster::staging::Staging;
 use crate::cluster::target::Target;
 use crate::error::{Error, Result};
-use crate::record::chunk::Chunks;
-use crate::record::stream::StreamChunks;
-use crate::source::{self, FileSource, Input, Stream};
-use crate::sys::credentials;
 use crate::sys::files::raise_open_files_limit;
-use crate::types::Settings;
-use budget::{Budget, WRITERS};
 use built::{BuiltFork, BuiltTable};
-use inputs::{InputChunks, Inputs};
 use interrupt::interrupted;
 use options::{BuildOptions, WalMode};
-use pipeline::{TableJob, Workshop};
-use plan::{How, IndexPlan, InputPlan, ServerView, TablePlan};
+use plan::{How, IndexPlan, ServerView, TablePlan};
 use postgres::Client;
 use progress::Progress;
 use report::{By, IndexReport, Report, TableReport, VerbTimes};
@@ -53,16 +44,11 @@ use source_spec::SourceSpec;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// Up to so many tables the first checkpoint is made beside the build: of many new files the
 /// registration makes less work for the server.
 const FEW_TABLES: usize = 16;
-/// Input of a table whose files are made durable together with those of others, when there are
-/// many.
-const SMALL_INPUT_BYTES: u64 = 4 << 20;
-
 /// Builds the tables and registers them: all or none.
 ///
 /// # Errors
@@ -277,136 +263,6 @@ impl Build<'_> {
         Ok(tables)
     }
 
-    /// Builds the files of all native tables; `None` for the server's.
-    fn build_files(
-        &self,
-        tables: &[TablePlan],
-        settings: Option<&Settings>,
-        facts: &Facts,
-        staging: &Staging,
-        first_value_id: u32,
-        progress: &Progress,
-    ) -> Result<Vec<Option<BuiltTable>>> {
-        let mut built: Vec<Option<BuiltTable>> = tables.iter().map(|_| None).collect();
-        let native: Vec<usize> = (0..tables.len())
-            .filter(|i| matches!(tables[*i].how, How::Native(_)))
-            .collect();
-        let (Some(settings), false) = (settings, native.is_empty()) else {
-            return Ok(built);
-        };
-        let opened = native
-            .iter()
-            .map(|i| tables[*i].inputs.iter().map(Opened::open).collect())
-            .collect::<Result<Vec<Vec<Opened>>>>()?;
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.options.jobs)
-            .thread_name(|i| format!("worker {i}"))
-            .build()
-            .map_err(|e| Error::environment("53000", format!("could not start threads: {e}")))?;
-        let budget = Budget::new(self.options.memory_bytes, self.options.jobs);
-        let writers = WriterPool::new(WRITERS, budget.queue_buffers, BUFFER_PAGES);
-        let workshop = Workshop {
-            writers: &writers,
-            settings,
-            progress,
-            first_value_id,
-            interrupted: self.interrupted,
-        };
-        let files = FileOptions {
-            segment_blocks: facts.segment_blocks,
-            checksums: facts.checksums,
-            mode: facts.owner.mode,
-            owner: (credentials::effective_uid() != facts.owner.uid)
-                .then_some((facts.owner.uid, facts.owner.gid)),
-            ..FileOptions::default()
-        };
-        let small_files = FileOptions {
-            direct: DirectIo::Off,
-            durable: Durable::Later,
-            ..files
-        };
-        // A heap and its map at the least.
-        let file_count = |i: &usize| 2 + tables[*i].relation.indexes.len();
-        let many = native.iter().map(file_count).sum::<usize>() > MANY_FILES;
-        let shares = sort_shares(&opened, budget.sort_bytes);
-        let jobs = native
-            .iter()
-            .zip(&opened)
-            .zip(shares)
-            .map(|((i, inputs), sort_bytes)| {
-                let files = if many && inputs_are_small(inputs) {
-                    small_files
-                } else {
-                    files
-                };
-                self.job(&tables[*i], inputs, files, staging, sort_bytes)
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let some_are_not_durable = jobs.iter().any(|j| j.files.durable == Durable::Later);
-        let done = pool.install(|| pipeline::build_tables(&pool, &workshop, jobs))?;
-        if some_are_not_durable {
-            staging.sync()?;
-        }
-        for input in opened.iter().flatten() {
-            if let Opened::File(file) = input {
-                file.check_unchanged()?;
-            }
-        }
-        for (i, table) in native.into_iter().zip(done) {
-            built[i] = Some(table);
-        }
-        Ok(built)
-    }
-
-    fn job<'a>(
-        &self,
-        table: &'a TablePlan,
-        inputs: &'a [Opened],
-        files: FileOptions,
-        staging: &Staging,
-        sort_bytes: usize,
-    ) -> Result<TableJob<'a>> {
-        let How::Native(native) = &table.how else {
-            unreachable!("a native table")
-        };
-        let chunks = inputs
-            .iter()
-            .zip(&table.inputs)
-            .map(|(input, plan)| {
-                Ok(match input {
-                    Opened::File(file) => InputChunks::File(Chunks::open(file, &plan.format)?),
-                    Opened::Stream(stream) => {
-                        let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
-                        let stream = stream.expect("a stream is read once");
-                        InputChunks::Stream(Mutex::new(StreamChunks::new(stream, &plan.format)))
-                    }
-                })
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let heap_dir = staging.directory(table.relation.tablespace).to_path_buf();
-        Ok(TableJob {
-            table,
-            native,
-            inputs: Inputs::new(chunks),
-            files,
-            index_dirs: native
-                .native_indexes()
-                .map(|(number, _)| {
-                    staging
-                        .directory(table.relation.indexes[number].tablespace)
-                        .to_path_buf()
-                })
-                .collect(),
-            temp_dir: self
-                .options
-                .temp_dir
-                .clone()
-                .unwrap_or_else(|| heap_dir.clone()),
-            heap_dir,
-            sort_bytes,
-        })
-    }
-
     fn to_register(&self, table: &TablePlan) -> TableToRegister {
         TableToRegister {
             relation: table.relation.clone(),
@@ -512,31 +368,6 @@ impl Build<'_> {
     }
 }
 
-/// An input that is open.
-#[derive(Debug)]
-enum Opened {
-    File(FileSource),
-    /// Until its table's chunks take it.
-    Stream(Mutex<Option<Stream>>),
-}
-
-impl Opened {
-    fn open(input: &InputPlan) -> Result<Opened> {
-        Ok(match source::open(&input.file, input.charset)? {
-            Input::File(file) => Opened::File(file),
-            Input::Stream(stream) => Opened::Stream(Mutex::new(Some(stream))),
-        })
-    }
-
-    /// Its size, where that is known beforehand.
-    fn len(&self) -> Option<u64> {
-        match self {
-            Opened::File(file) => Some(file.len()),
-            Opened::Stream(_) => None,
-        }
-    }
-}
-
 /// The sources by table, tables in the order of their first source.
 fn group_by_table(sources: &[SourceSpec]) -> Vec<(&str, Vec<&SourceSpec>)> {
     let mut tables: Vec<(&str, Vec<&SourceSpec>)> = Vec::new();
@@ -621,32 +452,6 @@ fn total_bytes(tables: &[TablePlan]) -> Option<u64> {
         .flat_map(|t| &t.inputs)
         .map(|input| file_bytes(&input.file))
         .sum()
-}
-
-/// Whether a table's inputs are known to be small.
-fn inputs_are_small(inputs: &[Opened]) -> bool {
-    let total_bytes: Option<u64> = inputs.iter().map(Opened::len).sum();
-    total_bytes.is_some_and(|bytes| bytes <= SMALL_INPUT_BYTES)
-}
-
-/// Divides the memory of sorts by the sizes of the tables' inputs.
-fn sort_shares(opened: &[Vec<Opened>], sort_bytes: usize) -> Vec<usize> {
-    const UNKNOWN: u64 = 1 << 30;
-    let sizes: Vec<u64> = opened
-        .iter()
-        .map(|inputs| {
-            inputs
-                .iter()
-                .map(|i| i.len().unwrap_or(UNKNOWN))
-                .sum::<u64>()
-                + 1
-        })
-        .collect();
-    let total: u64 = sizes.iter().sum();
-    sizes
-        .iter()
-        .map(|size| (sort_bytes as f64 * (*size as f64 / total as f64)) as usize)
-        .collect()
 }
 
 /// A built table as registration wants it.
