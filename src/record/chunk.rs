@@ -19,6 +19,7 @@ use super::format::{Format, Kind};
 use crate::error::{Error, Place, Result, ValueError};
 use crate::source::{Buffer, FileSource};
 use crate::sys::delimiters::Scanner;
+use memchr::{memchr2, memchr3};
 
 /// How many bytes a chunk covers.
 pub const CHUNK_BYTES: u64 = 1 << 20;
@@ -452,7 +453,8 @@ fn guess_in_quote(data: &[u8], format: &Format, eol: Option<Eol>) -> bool {
     }
 }
 
-/// How well `data` reads as CSV when it begins inside quotes or outside.
+/// How well `data` reads as CSV when it begins inside quotes or outside. Only quotes, escapes,
+/// delimiters and line ends are looked at.
 fn score(data: &[u8], format: &Format, eol: Option<Eol>, inside: bool) -> i64 {
     const ENOUGH_RECORDS: u32 = 8;
     let eol_byte = if eol == Some(Eol::Lf) { b'\n' } else { b'\r' };
@@ -462,15 +464,25 @@ fn score(data: &[u8], format: &Format, eol: Option<Eol>, inside: bool) -> i64 {
     let mut score = 0;
     let mut records = 0;
     let mut delimiters: Option<usize> = None;
-    let mut i = 0;
-    while let Some(&c) = data.get(i) {
+    let mut rest_at = 0;
+    loop {
+        let rest = &data[rest_at..];
+        let found = if in_quote {
+            memchr2(format.quote, format.escape, rest)
+        } else {
+            memchr3(format.quote, format.delimiter, eol_byte, rest)
+        };
+        let Some(skipped) = found else {
+            return score;
+        };
+        let i = rest_at + skipped;
+        let c = data[i];
         let next = data.get(i + 1).copied();
+        rest_at = i + 1;
         if in_quote {
             if c == format.escape && (next == Some(format.quote) || next == Some(format.escape)) {
-                i += 2;
-                continue;
-            }
-            if c == format.quote {
+                rest_at += 1;
+            } else if c == format.quote {
                 in_quote = false;
                 if let Some(next) = next {
                     score += if between(next) { 1 } else { -1 };
@@ -483,17 +495,90 @@ fn score(data: &[u8], format: &Format, eol: Option<Eol>, inside: bool) -> i64 {
             }
         } else if c == format.delimiter {
             delimiters = delimiters.map(|count| count + 1);
-        } else if c == eol_byte {
+        } else {
             if let Some(count) = delimiters {
                 score += if count + 1 == expected { 4 } else { -4 };
                 records += 1;
             }
             if records == ENOUGH_RECORDS {
-                break;
+                return score;
             }
             delimiters = Some(0);
         }
-        i += 1;
     }
-    score
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::InputColumn;
+    use pgformat::version::MajorVersion;
+    use proptest::prelude::*;
+
+    /// The same byte by byte.
+    fn plain_score(data: &[u8], format: &Format, eol: Option<Eol>, inside: bool) -> i64 {
+        let eol_byte = if eol == Some(Eol::Lf) { b'\n' } else { b'\r' };
+        let between = |c: u8| c == format.delimiter || c == b'\n' || c == b'\r';
+        let expected = format.columns.len() + usize::from(format.trailing_delimiter);
+        let (mut in_quote, mut score, mut records) = (inside, 0, 0);
+        let mut delimiters: Option<usize> = None;
+        let mut i = 0;
+        while let Some(&c) = data.get(i) {
+            let next = data.get(i + 1).copied();
+            if in_quote {
+                let escaped = next == Some(format.quote) || next == Some(format.escape);
+                if c == format.escape && escaped {
+                    i += 2;
+                    continue;
+                }
+                if c == format.quote {
+                    in_quote = false;
+                    score += next.map_or(0, |next| if between(next) { 1 } else { -1 });
+                }
+            } else if c == format.quote {
+                in_quote = true;
+                if i > 0 {
+                    score += if between(data[i - 1]) { 1 } else { -1 };
+                }
+            } else if c == format.delimiter {
+                delimiters = delimiters.map(|count| count + 1);
+            } else if c == eol_byte {
+                if let Some(count) = delimiters {
+                    score += if count + 1 == expected { 4 } else { -4 };
+                    records += 1;
+                }
+                if records == 8 {
+                    break;
+                }
+                delimiters = Some(0);
+            }
+            i += 1;
+        }
+        score
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+
+        #[test]
+        fn a_guess_takes_the_same_bytes_into_account_as_a_plain_loop(
+            data in proptest::collection::vec(
+                proptest::sample::select(&b"aaaa,,,\"\"\n\n\r\\"[..]), 0..200),
+            escape in proptest::sample::select(&b"\"\\,"[..]),
+            eol in proptest::sample::select(&[Eol::Lf, Eol::Cr, Eol::CrLf][..]),
+            columns in 1usize..4,
+            trailing_delimiter: bool,
+            inside: bool,
+        ) {
+            let columns = (0..columns).map(|i| InputColumn::named(format!("c{i}"))).collect();
+            let version = MajorVersion::from_version_num(150_000).expect("a version");
+            let mut format = Format::csv(columns, version);
+            format.escape = escape;
+            format.trailing_delimiter = trailing_delimiter;
+            prop_assert_eq!(
+                score(&data, &format, Some(eol), inside),
+                plain_score(&data, &format, Some(eol), inside)
+            );
+        }
+    }
 }
