@@ -384,6 +384,8 @@ impl<'a> ChunkReader<'a> {
         let columns = format.columns.len();
         let delimiter = format.delimiter;
         let (null, default) = (&format.null[..], format.default.as_deref());
+        // Such a field was escaped, then; its length alone is no hint to guess by.
+        let null_has_escape = null.contains(&b'\\');
         let max_delimiters = columns.wrapping_sub(usize::from(!format.trailing_delimiter));
         let begin = self.next_start;
         let mut k = self.next_entry;
@@ -419,7 +421,9 @@ impl<'a> ChunkReader<'a> {
                 c = data[end];
             }
             let raw = &data[start..end];
-            let field = if raw.len() == null.len() && (raw.is_empty() || raw == null) {
+            let may_be_null = escaped || !null_has_escape;
+            let field = if may_be_null && raw.len() == null.len() && (raw.is_empty() || raw == null)
+            {
                 FieldRef::NULL
             } else if default.is_some_and(|default| default == raw) {
                 return false;

@@ -14,6 +14,7 @@ use pgformat::datum::numeric::{
 };
 use pgformat::datum::varlena;
 use pgformat::version::MajorVersion;
+use std::ops::Range;
 
 /// numeric(precision, scale); scale may be negative or above precision from 15 on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,8 +55,9 @@ const MAX_PLAIN_DIGITS: i32 = 5;
 /// A payload that was built at once.
 #[derive(Clone, Copy)]
 pub(super) struct Plain {
-    bytes: [u8; 16],
-    len: usize,
+    /// Zeros behind the payload.
+    pub(super) bytes: [u8; 16],
+    pub(super) len: usize,
 }
 
 impl Plain {
@@ -65,15 +67,22 @@ impl Plain {
     }
 }
 
-/// The payload of `[-]ddd[.ddd]`, if that is short and fits the type without rounding; else
-/// `None`, which says nothing of the field.
+/// [`plain_at`] of all of `field`.
 #[inline]
 pub(super) fn plain(field: &[u8], typmod: Option<Typmod>) -> Option<Plain> {
-    let (negative, rest) = match field {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, field),
+    plain_at(field, 0..field.len(), typmod)
+}
+
+/// The payload of `[-]ddd[.ddd]` in `field` of `data`, if that is short and fits the type
+/// without rounding; else `None`, which says nothing of the field.
+#[inline]
+pub(super) fn plain_at(data: &[u8], field: Range<usize>, typmod: Option<Typmod>) -> Option<Plain> {
+    let negative = data[field.clone()].first() == Some(&b'-');
+    let len = field.len() - usize::from(negative);
+    let (number, places) = match data[..field.end].last_chunk() {
+        Some(tail) => digits::last_decimal(tail, len)?,
+        None => digits::decimal(&data[field.end - len..field.end])?,
     };
-    let (number, places) = digits::decimal(rest)?;
     let mut dscale = places as i32;
     if let Some(typmod) = typmod {
         if dscale > typmod.scale {
