@@ -2,6 +2,7 @@
 
 pub mod collate;
 pub mod credentials;
+pub mod decimal;
 pub mod delimiters;
 pub mod files;
 pub mod mapping;
