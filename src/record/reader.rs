@@ -222,7 +222,7 @@ impl<'a> ChunkReader<'a> {
     /// # Errors
     /// What COPY refuses. After a wrong number of fields or a bad field the next call goes on
     /// with the next record.
-    #[inline]
+    #[inline(always)]
     #[expect(
         clippy::should_implement_trait,
         reason = "a record borrows from the reader, which Iterator cannot say"
@@ -275,7 +275,7 @@ impl<'a> ChunkReader<'a> {
 
     /// Reads an ordinary CSV record. When it is not one, returns false and leaves the position
     /// where it was.
-    #[inline]
+    #[inline(always)]
     fn fast_csv(&mut self) -> bool {
         let format = self.format;
         let data = self.data;
@@ -376,7 +376,7 @@ impl<'a> ChunkReader<'a> {
     }
 
     /// The same for text.
-    #[inline]
+    #[inline(always)]
     fn fast_text(&mut self) -> bool {
         let format = self.format;
         let data = self.data;

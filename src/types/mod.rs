@@ -185,7 +185,7 @@ impl Encoder {
     ///
     /// # Errors
     /// As [`Encoder::encode`].
-    #[inline]
+    #[inline(always)]
     pub fn encode_at(
         &self,
         data: &[u8],
