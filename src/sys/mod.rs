@@ -6,4 +6,5 @@ pub mod decimal;
 pub mod delimiters;
 pub mod files;
 pub mod mapping;
+pub mod memory;
 pub mod simd;
