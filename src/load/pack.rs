@@ -11,6 +11,7 @@ use crate::error::{Error, Place, ValueError};
 use crate::record::error::{RecordError, limit_printout};
 use crate::record::reader::{ChunkReader, Record};
 use crate::sort::{IndexSpec, KeyBuffer};
+use crate::sys::simd::{self, Task};
 use crate::types::{Encoder, Scratch, Settings};
 use pgformat::datum::{text, varlena};
 use pgformat::heap::page::RowTooBig;
@@ -158,11 +159,17 @@ impl<'p> Packer<'p> {
     ) -> Result<Packing, PackError> {
         self.packed.clear();
         let attributes = std::mem::take(&mut self.attributes[input_index]);
-        let result = self.pack_records(reader, &attributes, input);
+        let result = simd::run(PackRecords {
+            packer: self,
+            reader,
+            attributes: &attributes,
+            input,
+        });
         self.attributes[input_index] = attributes;
         result
     }
 
+    #[inline(always)]
     fn pack_records(
         &mut self,
         reader: &mut ChunkReader<'_>,
@@ -179,7 +186,7 @@ impl<'p> Packer<'p> {
         Ok(Packing::Full)
     }
 
-    #[inline]
+    #[inline(always)]
     fn pack_record(
         &mut self,
         record: &Record<'_>,
@@ -349,6 +356,24 @@ impl<'p> Packer<'p> {
             value: None,
             error,
         }
+    }
+}
+
+/// [`Packer::pack_records`], where nearly all of a load's computing is done.
+struct PackRecords<'w, 'p, 'r> {
+    packer: &'w mut Packer<'p>,
+    reader: &'w mut ChunkReader<'r>,
+    attributes: &'w [Attribute],
+    input: &'w InputPlan,
+}
+
+impl Task for PackRecords<'_, '_, '_> {
+    type Output = Result<Packing, PackError>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        self.packer
+            .pack_records(self.reader, self.attributes, self.input)
     }
 }
 

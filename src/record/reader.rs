@@ -222,7 +222,7 @@ impl<'a> ChunkReader<'a> {
     /// # Errors
     /// What COPY refuses. After a wrong number of fields or a bad field the next call goes on
     /// with the next record.
-    #[inline]
+    #[inline(always)]
     #[expect(
         clippy::should_implement_trait,
         reason = "a record borrows from the reader, which Iterator cannot say"
@@ -275,7 +275,7 @@ impl<'a> ChunkReader<'a> {
 
     /// Reads an ordinary CSV record. When it is not one, returns false and leaves the position
     /// where it was.
-    #[inline]
+    #[inline(always)]
     fn fast_csv(&mut self) -> bool {
         let format = self.format;
         let data = self.data;
@@ -376,7 +376,7 @@ impl<'a> ChunkReader<'a> {
     }
 
     /// The same for text.
-    #[inline]
+    #[inline(always)]
     fn fast_text(&mut self) -> bool {
         let format = self.format;
         let data = self.data;
@@ -384,6 +384,8 @@ impl<'a> ChunkReader<'a> {
         let columns = format.columns.len();
         let delimiter = format.delimiter;
         let (null, default) = (&format.null[..], format.default.as_deref());
+        // Such a field was escaped, then; its length alone is no hint to guess by.
+        let null_has_escape = null.contains(&b'\\');
         let max_delimiters = columns.wrapping_sub(usize::from(!format.trailing_delimiter));
         let begin = self.next_start;
         let mut k = self.next_entry;
@@ -419,7 +421,9 @@ impl<'a> ChunkReader<'a> {
                 c = data[end];
             }
             let raw = &data[start..end];
-            let field = if raw.len() == null.len() && (raw.is_empty() || raw == null) {
+            let may_be_null = escaped || !null_has_escape;
+            let field = if may_be_null && raw.len() == null.len() && (raw.is_empty() || raw == null)
+            {
                 FieldRef::NULL
             } else if default.is_some_and(|default| default == raw) {
                 return false;

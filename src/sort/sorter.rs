@@ -408,7 +408,7 @@ struct RecordSource<'s> {
 #[derive(Debug)]
 enum RecordRun<'s> {
     /// Sorted as it is taken.
-    Memory(Box<Buckets<'s>>),
+    Memory(Box<Buckets>),
     /// The reader stands on the tuple in hand, of so many bytes.
     Disk { reader: RunReader<'s>, bytes: usize },
 }
@@ -458,7 +458,7 @@ impl<'s> SortedRecords<'s> {
     fn merge(
         order: &'s TupleOrder,
         whole: usize,
-        memory: Buckets<'s>,
+        memory: Buckets,
         runs: Vec<Run>,
         file: &'s SpillFile,
     ) -> Result<Merge<RecordSource<'s>>> {

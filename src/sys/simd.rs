@@ -33,6 +33,38 @@ fn page_checksum_avx2(page: &Page, block: BlockNumber) -> u16 {
     checksum(page, block)
 }
 
+/// Work whose code is worth compiling once more for newer processors.
+pub trait Task {
+    /// What it gives.
+    type Output;
+
+    /// Does it. To be `#[inline(always)]`, as what it calls should be where it matters: only
+    /// what becomes part of the one function is compiled once more.
+    fn run(self) -> Self::Output;
+}
+
+/// Does a task with the instructions that this processor has.
+#[inline]
+pub fn run<T: Task>(task: T) -> T::Output {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2")
+        && std::arch::is_x86_feature_detected!("bmi1")
+        && std::arch::is_x86_feature_detected!("bmi2")
+        && std::arch::is_x86_feature_detected!("lzcnt")
+        && std::arch::is_x86_feature_detected!("popcnt")
+    {
+        // SAFETY: the processor has what the function asks for.
+        return unsafe { run_wide(task) };
+    }
+    task.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn run_wide<T: Task>(task: T) -> T::Output {
+    task.run()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use crate::error::ValueError;
 use crate::record::Encoding;
 use pgformat::datum::varlena;
 use pgformat::version::MajorVersion;
+use std::ops::Range;
 
 /// Bytes of a name (`NAMEDATALEN`).
 const NAME_BYTES: usize = 64;
@@ -90,6 +91,29 @@ pub(super) fn bpchar_in<'a>(
     buffer.extend_from_slice(field);
     buffer.resize(field.len() + wanted - chars, b' ');
     Ok(buffer)
+}
+
+/// The same in one go for `field` of `data` where it is ASCII, has not too many characters,
+/// and `N` bytes can be read of it and hold what is stored; `None` says nothing of the field.
+#[inline(always)]
+pub(super) fn short_bpchar<const N: usize>(
+    data: &[u8],
+    field: Range<usize>,
+    max_chars: u32,
+) -> Option<[u8; N]> {
+    let wide = data[field.start..].first_chunk::<N>()?;
+    let len = field.len();
+    if len > max_chars as usize || max_chars as usize > N {
+        return None;
+    }
+    // Compilers make a few instructions of the loop, without a branch that asks for the length.
+    let mut filled = [b' '; N];
+    let mut all = 0;
+    for (i, (to, from)) in filled.iter_mut().zip(wide).enumerate() {
+        *to = if (i as u8) < len as u8 { *from } else { b' ' };
+        all |= *to;
+    }
+    all.is_ascii().then_some(filled)
 }
 
 /// Reads a "char": the first byte, or since 15 a backslash and three octal digits.

@@ -42,30 +42,15 @@ pub(super) const TAIL_BYTES: usize = 24;
 /// are, which is what takes the time where lengths vary. Without `WIDE` at most 16 are taken.
 #[inline(always)]
 pub(super) fn last_integer<const WIDE: bool>(tail: &[u8; TAIL_BYTES], n: usize) -> Option<u64> {
-    /// The `n` highest bytes of a word.
-    const HIGHEST: [u64; 9] = [
-        0,
-        u64::MAX << 56,
-        u64::MAX << 48,
-        u64::MAX << 40,
-        u64::MAX << 32,
-        u64::MAX << 24,
-        u64::MAX << 16,
-        u64::MAX << 8,
-        u64::MAX,
-    ];
     let max = if WIDE { MAX_INTEGER_DIGITS } else { 16 };
     if n == 0 || n > max {
         return None;
     }
     let (words, _) = tail.as_chunks::<8>();
-    let values = |word: usize, n: usize| {
-        (u64::from_le_bytes(words[word]) ^ 0x3030_3030_3030_3030) & HIGHEST[n]
-    };
-    let last = values(2, n.min(8));
-    let middle = values(1, n.saturating_sub(8).min(8));
+    let last = values_of(u64::from_le_bytes(words[2]), n.min(8));
+    let middle = values_of(u64::from_le_bytes(words[1]), n.saturating_sub(8).min(8));
     let first = if WIDE {
-        values(0, n.saturating_sub(16).min(8))
+        values_of(u64::from_le_bytes(words[0]), n.saturating_sub(16).min(8))
     } else {
         0
     };
@@ -79,37 +64,88 @@ pub(super) fn last_integer<const WIDE: bool>(tail: &[u8; TAIL_BYTES], n: usize) 
     Some(number)
 }
 
+/// The most bytes of a decimal, and those that [`last_decimal`] looks at.
+pub(super) const MAX_DECIMAL_BYTES: usize = 16;
+
 /// Digits with at most one point: the digits as one number, below 10^16, and how many of them
 /// follow the point. Takes 1 to 16 bytes with at least one digit; `None` for anything else.
 #[inline]
 pub(super) fn decimal(text: &[u8]) -> Option<(u64, usize)> {
     let n = text.len();
     if n <= 8 {
-        let word = word(text)?;
-        return match point(word) {
-            None => Some((digits_of(word, n)?, 0)),
-            Some(at) => Some((digits_of(close(word, at), n - 1)?, 7 - at)),
-        };
-    }
-    if n > 16 {
-        return None;
+        return decimal_of(0, word(text)?, n);
     }
     let (first, last) = text.split_at(n - 8);
-    let (n, first, last) = (first.len(), word(first)?, word(last)?);
-    if let Some(at) = point(last) {
-        let last = digits_of(close(last, at), 7)?;
-        return Some((digits_of(first, n)? * 10_000_000 + last, 7 - at));
+    decimal_of(word(first)?, word(last)?, n)
+}
+
+/// What the last `n` bytes say, as [`decimal`] has it.
+#[inline(always)]
+pub(super) fn last_decimal(tail: &[u8; MAX_DECIMAL_BYTES], n: usize) -> Option<(u64, usize)> {
+    let (words, _) = tail.as_chunks::<8>();
+    decimal_of(
+        u64::from_le_bytes(words[0]),
+        u64::from_le_bytes(words[1]),
+        n,
+    )
+}
+
+/// The same of two words. No branch asks how many bytes there are, nor where the point stands:
+/// no processor could foresee it.
+#[inline(always)]
+fn decimal_of(first: u64, last: u64, n: usize) -> Option<(u64, usize)> {
+    if n == 0 || n > MAX_DECIMAL_BYTES {
+        return None;
     }
-    let last = digits_of(last, 8)?;
-    match point(first) {
-        None => Some((digits_of(first, n)? * 100_000_000 + last, 0)),
-        // Nothing stands before the point.
-        Some(7) if n == 1 => Some((last, 8)),
-        Some(at) => {
-            let first = digits_of(close(first, at), n - 1)?;
-            Some((first * 100_000_000 + last, 15 - at))
-        }
+    let first = values_of(first, n.saturating_sub(8));
+    let last = values_of(last, n.min(8));
+    let values = u128::from(last) << 64 | u128::from(first);
+    let points = u128::from(points(last)) << 64 | u128::from(points(first));
+    let has_point = points != 0;
+    if points & points.wrapping_sub(1) != 0 || n == usize::from(has_point) {
+        return None;
     }
+    let places = if has_point {
+        points.leading_zeros() as usize / 8
+    } else {
+        0
+    };
+    // What stands before the point moves to its place. Without one all stands before it.
+    let before = values & points.wrapping_sub(1);
+    let before = if has_point { before << 8 } else { before };
+    let behind = values & !(points << 8).wrapping_sub(1);
+    let digits = before | behind;
+    let (first, last) = (digits as u64, (digits >> 64) as u64);
+    if not_digits(first) | not_digits(last) != 0 {
+        return None;
+    }
+    Some((number_of(first) * 100_000_000 + number_of(last), places))
+}
+
+/// The `n` highest bytes of a word as what they are worth as digits; the others are zero.
+#[inline(always)]
+fn values_of(word: u64, n: usize) -> u64 {
+    /// The `n` highest bytes of a word.
+    const HIGHEST: [u64; 9] = [
+        0,
+        u64::MAX << 56,
+        u64::MAX << 48,
+        u64::MAX << 40,
+        u64::MAX << 32,
+        u64::MAX << 24,
+        u64::MAX << 16,
+        u64::MAX << 8,
+        u64::MAX,
+    ];
+    (word ^ 0x3030_3030_3030_3030) & HIGHEST[n]
+}
+
+/// The lowest bit of each byte that is a point, among values of [`values_of`].
+#[inline(always)]
+fn points(values: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let others = values ^ (ONES * (b'.' ^ b'0') as u64);
+    !((others & (ONES * 0x7f)).wrapping_add(ONES * 0x7f) | others) >> 7 & ONES
 }
 
 /// Up to eight bytes, so that the last of them is the highest byte of the word and the lowest
@@ -133,22 +169,6 @@ fn word(text: &[u8]) -> Option<u64> {
         }
         _ => None,
     }
-}
-
-/// Which byte of the word is the first point, 0 to 7.
-#[inline]
-fn point(word: u64) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let points = word ^ (ONES * b'.' as u64);
-    let found = points.wrapping_sub(ONES) & !points & (ONES << 7);
-    (found != 0).then(|| found.trailing_zeros() as usize / 8)
-}
-
-/// The word without byte `at`.
-#[inline]
-fn close(word: u64, at: usize) -> u64 {
-    let above = u64::MAX << (8 * at);
-    (word & !above) << 8 | word & above << 8
 }
 
 /// The number that the `n` highest bytes of a word say, 1 to 8 digits, all below them zero.

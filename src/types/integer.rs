@@ -9,6 +9,7 @@
 use super::digits::{self, HEX};
 use super::wording::{invalid_syntax, is_space, skip_spaces, value_out_of_range};
 use crate::error::ValueError;
+use crate::sys::decimal;
 use pgformat::version::MajorVersion;
 use std::ops::Range;
 
@@ -67,7 +68,11 @@ pub(super) fn int_at<const WIDE: bool>(
     };
     let negative = data[field.clone()].first() == Some(&b'-');
     let digits = field.len() - usize::from(negative);
-    match digits::last_integer::<WIDE>(tail, digits) {
+    let number = match decimal::last_integer::<WIDE>(tail, digits) {
+        None => digits::last_integer::<WIDE>(tail, digits),
+        number => number,
+    };
+    match number {
         Some(n) if n < ty.limit + u64::from(negative) => {
             let sign = -i64::from(negative);
             Ok((n as i64 ^ sign).wrapping_sub(sign))

@@ -185,7 +185,7 @@ impl Encoder {
     ///
     /// # Errors
     /// As [`Encoder::encode`].
-    #[inline]
+    #[inline(always)]
     pub fn encode_at(
         &self,
         data: &[u8],
@@ -203,6 +203,29 @@ impl Encoder {
             Kind::Int8 => {
                 let value = integer::int_at::<true>(data, field, &integer::BIGINT, version)?;
                 out.put_fixed(&value.to_le_bytes());
+            }
+            Kind::Numeric(typmod) => match numeric::plain_at(data, field.clone(), typmod) {
+                Some(plain) => out.put_short_varlena(&plain.bytes, plain.len),
+                None => return self.encode(&data[field], scratch, settings, out),
+            },
+            Kind::Text => put_text_at(data, field, out)?,
+            Kind::Varchar { max_chars } if field.len() <= max_chars as usize => {
+                put_text_at(data, field, out)?;
+            }
+            Kind::Bpchar { max_chars } => {
+                let chars = max_chars as usize;
+                if chars <= 16
+                    && let Some(filled) =
+                        character::short_bpchar::<16>(data, field.clone(), max_chars)
+                {
+                    out.put_short_varlena(&filled, chars);
+                } else if let Some(filled) =
+                    character::short_bpchar::<64>(data, field.clone(), max_chars)
+                {
+                    out.put_short_varlena(&filled, chars);
+                } else {
+                    return self.encode(&data[field], scratch, settings, out);
+                }
             }
             _ => return self.encode(&data[field], scratch, settings, out),
         }
@@ -240,7 +263,7 @@ impl Encoder {
                 put_text(value, out)?;
             }
             Kind::Numeric(typmod) => match numeric::plain(field, typmod) {
-                Some(plain) => out.put_varlena(plain.as_bytes()),
+                Some(plain) => out.put_short_varlena(&plain.bytes, plain.len),
                 None => {
                     out.put_varlena(numeric::numeric_in(
                         field,
@@ -310,6 +333,24 @@ impl Encoder {
         }
         Ok(())
     }
+}
+
+/// Puts the text `field` of `data` as it stands; a short one without a branch on its length.
+#[inline]
+fn put_text_at(
+    data: &[u8],
+    field: Range<usize>,
+    out: &mut TupleBuilder,
+) -> Result<(), Box<ValueError>> {
+    /// Bytes that are copied of any short text.
+    const WIDE: usize = 64;
+    if field.len() <= WIDE
+        && let Some(wide) = data[field.start..].first_chunk::<WIDE>()
+    {
+        out.put_short_varlena(wide, field.len());
+        return Ok(());
+    }
+    put_text(&data[field], out)
 }
 
 /// Puts text as it stands, if a varlena can hold so much.

@@ -9,11 +9,13 @@
 use super::digits::{self, HEX, POWERS_OF_TEN};
 use super::wording::{invalid_syntax, is_space, skip_spaces};
 use crate::error::ValueError;
+use crate::sys::decimal::{self, Groups};
 use pgformat::datum::numeric::{
     DEC_DIGITS, Header, INFINITY, NAN, NBASE, NEGATIVE_INFINITY, WEIGHT_MAX,
 };
 use pgformat::datum::varlena;
 use pgformat::version::MajorVersion;
+use std::ops::Range;
 
 /// numeric(precision, scale); scale may be negative or above precision from 15 on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +33,33 @@ impl Typmod {
             // Eleven bits with a sign; before 15 the scale is never negative and fits as well.
             scale: ((packed & 0x7ff) ^ 1024) - 1024,
         })
+    }
+
+    /// The scale that a number of so many places is stored with, if it needs no rounding and is
+    /// not too large. `number` is its digits without the point.
+    #[inline]
+    fn admits(self, number: u64, places: usize) -> Option<i32> {
+        if places as i32 > self.scale {
+            return None;
+        }
+        // The number has `places` digits more than what stands before its point.
+        let max_digits = usize::try_from(self.max_digits()).ok()? + places;
+        if max_digits < POWERS_OF_TEN.len() && number >= POWERS_OF_TEN[max_digits] {
+            return None;
+        }
+        Some(self.scale)
+    }
+
+    /// The same, looking at no more than the length of what was written: `None` when that does
+    /// not decide.
+    #[inline]
+    fn surely_admits(typmod: Option<Typmod>, len: usize, places: usize) -> Option<i32> {
+        let places_and_point = places + usize::from(places > 0);
+        let Some(typmod) = typmod else {
+            return Some(places as i32);
+        };
+        let whole = (len - places_and_point) as i32;
+        (places as i32 <= typmod.scale && whole <= typmod.max_digits()).then_some(typmod.scale)
     }
 
     /// The most decimal digits before the point.
@@ -54,8 +83,9 @@ const MAX_PLAIN_DIGITS: i32 = 5;
 /// A payload that was built at once.
 #[derive(Clone, Copy)]
 pub(super) struct Plain {
-    bytes: [u8; 16],
-    len: usize,
+    /// Zeros behind the payload.
+    pub(super) bytes: [u8; 16],
+    pub(super) len: usize,
 }
 
 impl Plain {
@@ -65,31 +95,37 @@ impl Plain {
     }
 }
 
-/// The payload of `[-]ddd[.ddd]`, if that is short and fits the type without rounding; else
-/// `None`, which says nothing of the field.
+/// [`plain_at`] of all of `field`.
 #[inline]
 pub(super) fn plain(field: &[u8], typmod: Option<Typmod>) -> Option<Plain> {
-    let (negative, rest) = match field {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, field),
-    };
-    let (number, places) = digits::decimal(rest)?;
-    let mut dscale = places as i32;
-    if let Some(typmod) = typmod {
-        if dscale > typmod.scale {
-            return None;
-        }
-        dscale = typmod.scale;
-        // The number has `places` digits more than what stands before its point.
-        let max_digits = usize::try_from(typmod.max_digits()).ok()? + places;
-        if max_digits < POWERS_OF_TEN.len() && number >= POWERS_OF_TEN[max_digits] {
-            return None;
-        }
+    plain_at(field, 0..field.len(), typmod)
+}
+
+/// The payload of `[-]ddd[.ddd]` in `field` of `data`, if that is short and fits the type
+/// without rounding; else `None`, which says nothing of the field.
+#[inline(always)]
+pub(super) fn plain_at(data: &[u8], field: Range<usize>, typmod: Option<Typmod>) -> Option<Plain> {
+    let negative = data[field.clone()].first() == Some(&b'-');
+    let len = field.len() - usize::from(negative);
+    let tail = data[..field.end].last_chunk();
+    if let Some(tail) = tail
+        && let Some(Groups { groups, places }) = decimal::last_groups(tail, len)
+        && let Some(dscale) = Typmod::surely_admits(typmod, len, places)
+    {
+        let weight = 3 - places.div_ceil(DEC_DIGITS) as i32;
+        return form(negative, weight, dscale, u128::from(groups));
     }
+    let (number, places) = match tail {
+        Some(tail) => digits::last_decimal(tail, len)?,
+        None => digits::decimal(&data[field.end - len..field.end])?,
+    };
+    let dscale = match typmod {
+        Some(typmod) => typmod.admits(number, places)?,
+        None => places as i32,
+    };
 
     // Zeros at the end align the point to base 10000: at most 16 digits become 19.
     let aligned = number * POWERS_OF_TEN[places.wrapping_neg() % DEC_DIGITS];
-    let groups_after_point = places.div_ceil(DEC_DIGITS);
     let (first, middle, last) = (
         aligned / (TEN_TO_8 * TEN_TO_8),
         (aligned / TEN_TO_8 % TEN_TO_8) as u32,
@@ -101,14 +137,20 @@ pub(super) fn plain(field: &[u8], typmod: Option<Typmod>) -> Option<Plain> {
         | u128::from(middle % base) << 32
         | u128::from(last / base) << 48
         | u128::from(last % base) << 64;
+    let weight = MAX_PLAIN_DIGITS - 1 - places.div_ceil(DEC_DIGITS) as i32;
+    form(negative, weight, dscale, digits)
+}
+
+/// The payload of digits of base 10000, the most significant one lowest and of this weight.
+#[inline(always)]
+fn form(negative: bool, weight: i32, dscale: i32, digits: u128) -> Option<Plain> {
     // What is zero at either end is not stored; no branch could predict how much that is.
     let (header, digits) = if digits == 0 {
         (Header::new(false, 0, dscale)?, 0)
     } else {
         let zeros = digits.trailing_zeros() / 16;
-        let weight = MAX_PLAIN_DIGITS - zeros as i32 - groups_after_point as i32 - 1;
         (
-            Header::new(negative, weight, dscale)?,
+            Header::new(negative, weight - zeros as i32, dscale)?,
             digits >> (zeros * 16),
         )
     };

@@ -1,10 +1,14 @@
 //! Layouts stated as literals, and properties that hold for any value. What the servers say of
 //! thousands of texts is asked in `tests/types_input`.
 
+use super::{Encoder, Scratch, Settings, datetime};
 use super::{boolean, bytea, character, float, integer, json, jsonb, numeric, uuid};
 use crate::error::ValueError;
 use crate::record::Encoding;
-use pgformat::datum::{jsonb as stored_jsonb, numeric as stored_numeric};
+use pgformat::datum::{jsonb as stored_jsonb, numeric as stored_numeric, type_oid};
+use pgformat::heap::tuple::TupleBuilder;
+use pgformat::ids::Oid;
+use pgformat::layout::{AttrLen, AttributeLayout, Compression, Storage};
 use pgformat::version::MajorVersion;
 use proptest::prelude::*;
 
@@ -25,6 +29,35 @@ fn numeric_at(number: u32, text: &str, typmod: i32) -> Result<Vec<u8>, Box<Value
 
 fn numeric(text: &str) -> Vec<u8> {
     numeric_at(15, text, -1).unwrap()
+}
+
+fn settings() -> Settings {
+    Settings {
+        version: version(15),
+        encoding: Encoding::Utf8,
+        datetime: datetime::tests::settings(15),
+    }
+}
+
+/// A builder of rows of one column, the first of which has begun.
+fn one_attribute(type_oid: Oid) -> TupleBuilder {
+    let (len, align, storage) = match type_oid {
+        type_oid::INT4 => (AttrLen::Fixed(4), 4, Storage::Plain),
+        type_oid::INT8 => (AttrLen::Fixed(8), 8, Storage::Plain),
+        _ => (AttrLen::Varlena, 4, Storage::Extended),
+    };
+    let mut builder = TupleBuilder::new(
+        [AttributeLayout {
+            len,
+            align,
+            by_value: storage == Storage::Plain,
+            storage,
+            compression: Compression::Pglz,
+        }]
+        .into(),
+    );
+    builder.begin_row();
+    builder
 }
 
 /// The modifier of numeric(precision, scale).
@@ -343,6 +376,43 @@ proptest! {
         let stored = jsonb(&text).unwrap();
         let again = stored_jsonb::to_text(&stored);
         prop_assert_eq!(jsonb(&again).unwrap(), stored);
+    }
+
+    /// Of a field within its data much is read at once that does not belong to it.
+    #[test]
+    fn what_stands_around_a_field_changes_nothing(
+        before in prop::collection::vec(any::<u8>(), 0..30),
+        field in "-?[0-9]{0,12}[.]?[0-9]{0,10}|[ -~é]{0,20}|[a-z ]{0,80}",
+        after in prop::collection::vec(any::<u8>(), 0..80),
+    ) {
+        for (type_oid, typmod) in [
+            (type_oid::INT4, -1),
+            (type_oid::INT8, -1),
+            (type_oid::NUMERIC, -1),
+            (type_oid::NUMERIC, typmod(12, 2)),
+            (type_oid::TEXT, -1),
+            (type_oid::VARCHAR, 4 + 7),
+            (type_oid::BPCHAR, -1),
+            (type_oid::BPCHAR, 4 + 1),
+            (type_oid::BPCHAR, 4 + 16),
+            (type_oid::BPCHAR, 4 + 64),
+            (type_oid::BPCHAR, 4 + 70),
+        ] {
+            let mut alone = one_attribute(type_oid);
+            let mut within = one_attribute(type_oid);
+            let settings = settings();
+            let encoder = Encoder::resolve(type_oid, typmod, &settings).unwrap();
+            let mut scratch = Scratch::new();
+            let data = [&before[..], field.as_bytes(), &after].concat();
+            let place = before.len()..before.len() + field.len();
+            let expected = encoder.encode(field.as_bytes(), &mut scratch, &settings, &mut alone);
+            let said = encoder.encode_at(&data, place, &mut scratch, &settings, &mut within);
+            prop_assert_eq!(&said, &expected);
+            if said.is_ok() {
+                prop_assert_eq!(within.finish_row(), alone.finish_row());
+                prop_assert_eq!(within.arena(), alone.arena());
+            }
+        }
     }
 
     #[test]

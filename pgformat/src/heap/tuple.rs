@@ -253,6 +253,29 @@ impl TupleBuilder {
         self.end_attribute(start);
     }
 
+    /// The next attribute is a varlena whose payload is the first `len` of these bytes: as
+    /// [`TupleBuilder::put_varlena`], without a branch that asks for the length.
+    ///
+    /// # Panics
+    /// When there are fewer bytes than `len`, or more than a short header can tell.
+    #[inline(always)]
+    pub fn put_short_varlena<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
+        const { assert!(N <= varlena::SHORT_MAX_PAYLOAD_BYTES) }
+        debug_assert_eq!(self.next_layout().len, AttrLen::Varlena);
+        assert!(len <= N, "a payload of so many bytes");
+        if !self.rules[self.next].is_packable {
+            return self.put_varlena(&bytes[..len]);
+        }
+        self.reserve(1 + N);
+        self.infomask |= HEAP_HASVARWIDTH;
+        let start = self.cursor;
+        let place = &mut self.arena[start..start + 1 + N];
+        place[0] = varlena::short_header(len + 1);
+        place[1..].copy_from_slice(bytes);
+        self.cursor = start + 1 + len;
+        self.end_attribute(start);
+    }
+
     /// The next attribute is a value in stored form: fixed bytes, or a varlena with its header,
     /// compressed or external ones included.
     pub fn put_stored(&mut self, stored: &[u8]) {

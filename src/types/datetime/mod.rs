@@ -499,7 +499,7 @@ fn local_now(settings: &DateTimeSettings) -> (Clock, i32) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::fs;
@@ -525,7 +525,8 @@ mod tests {
         Arc::new(zones)
     });
 
-    fn settings(major: u32) -> DateTimeSettings {
+    /// A session of a server of this version.
+    pub(in crate::types) fn settings(major: u32) -> DateTimeSettings {
         DateTimeSettings::new(
             DateOrder::Dmy,
             IntervalStyle::SqlStandard,
