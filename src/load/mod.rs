@@ -2,6 +2,7 @@
 
 mod budget;
 mod built;
+mod constraints;
 mod duplicate;
 mod files;
 mod inputs;
@@ -26,7 +27,7 @@ use crate::cluster::conninfo::process_environment;
 use crate::cluster::facts::{Consumers, Facts};
 use crate::cluster::oids;
 use crate::cluster::register::{
-    Event, Options, Registration, StagedRelation, StagedTable, TableToRegister,
+    self, Event, Options, Registration, StagedRelation, StagedTable, TableToRegister,
 };
 use crate::cluster::session::Session;
 use crate::cluster::staging::Staging;
@@ -39,7 +40,7 @@ use options::{BuildOptions, WalMode};
 use plan::{How, IndexPlan, ServerView, TablePlan};
 use postgres::Client;
 use progress::Progress;
-use report::{By, IndexReport, Report, TableReport, VerbTimes};
+use report::{By, ConstraintReport, IndexReport, Report, TableReport, VerbTimes};
 use source_spec::SourceSpec;
 use std::collections::HashMap;
 use std::path::Path;
@@ -128,6 +129,9 @@ impl Build<'_> {
         }
         let view = settings::ask(client, &facts)?;
         let tables = self.plan(relations, &sources, &view, &facts)?;
+        let to_register: Vec<TableToRegister> =
+            tables.iter().map(|table| self.to_register(table)).collect();
+        register::refuse_unemptyable(client, &to_register)?;
         let first_value_id = oids::toast_value_ids(client, toast_value_bound(&tables))?;
         if let Some(dir) = &self.options.temp_dir {
             tempfile::tempfile_in(dir)
@@ -169,14 +173,15 @@ impl Build<'_> {
             (None, None) => unreachable!("the session is in one of two places"),
         };
         staging.check()?;
-        registration.take(tables.iter().map(|table| self.to_register(table)).collect())?;
+        registration.take(to_register)?;
         let staged: Vec<StagedTable> = tables
             .iter()
             .zip(&built)
             .filter_map(|(t, b)| Some(stage(t, b.as_ref()?)))
             .collect();
         registration.put(&staged)?;
-        let rows = self.by_the_server(&mut registration, &tables)?;
+        let rows = self.by_the_server(&mut registration, &tables, &built)?;
+        let checked = self.check_constraints(&mut registration, &tables, &built)?;
         self.check_interrupt()?;
         let committed = registration.commit()?;
         if !committed.missed_by.is_none() {
@@ -187,8 +192,8 @@ impl Build<'_> {
         }
         self.report.register = registering.elapsed();
         drop(staging);
-        for ((table, built), rows) in tables.iter().zip(built).zip(rows) {
-            self.report_table(table, built, rows);
+        for (((table, built), rows), checked) in tables.iter().zip(built).zip(rows).zip(checked) {
+            self.report_table(table, built, rows, checked);
         }
         Ok((
             self.report,
@@ -268,6 +273,7 @@ impl Build<'_> {
             relation: table.relation.clone(),
             truncate_allowed: self.options.truncate,
             native: matches!(table.how, How::Native(_)),
+            checks_references: matches!(&table.how, How::Native(n) if n.checks_constraints),
         }
     }
 
@@ -277,14 +283,20 @@ impl Build<'_> {
         &self,
         registration: &mut Registration<'_>,
         tables: &[TablePlan],
+        built: &[Option<BuiltTable>],
     ) -> Result<Vec<Option<(u64, u64)>>> {
         tables
             .iter()
-            .map(|table| match &table.how {
+            .zip(built)
+            .map(|(table, built)| match &table.how {
                 How::Native(native) => {
                     for (index, _) in plan::server_indexes(&table.relation, native) {
                         self.check_interrupt()?;
-                        registration.reindex(index)?;
+                        if index.exclusion {
+                            self.exclude(registration, table, built.as_ref(), index)?;
+                        } else {
+                            registration.reindex(index)?;
+                        }
                     }
                     Ok(None)
                 }
@@ -307,6 +319,7 @@ impl Build<'_> {
         table: &TablePlan,
         built: Option<BuiltTable>,
         copied: Option<(u64, u64)>,
+        constraints: Vec<ConstraintReport>,
     ) {
         let name = table.relation.display_name();
         let (native, built) = match (&table.how, built) {
@@ -321,6 +334,7 @@ impl Build<'_> {
                     heap_bytes: 0,
                     toast_bytes: 0,
                     indexes: Vec::new(),
+                    constraints,
                     times: VerbTimes::default(),
                 });
                 return;
@@ -363,6 +377,7 @@ impl Build<'_> {
                 .as_ref()
                 .map_or(0, |t| t.heap.bytes() + t.index.bytes()),
             indexes,
+            constraints,
             times: built.times,
         });
     }
