@@ -1,6 +1,9 @@
 //! CHECK constraints, foreign keys and exclusion constraints, against what the server's COPY says
 //! of the same tables and inputs: the same rows in the same places, or the same error.
 
+mod emptying;
+mod locks;
+mod report;
 mod run;
 
 use run::{Case, Load, agree};
@@ -264,6 +267,16 @@ const NATIVE: &[Case] = &[
     },
 ];
 
+/// What came with 18.
+const NATIVE_ON_18: &[Case] = &[Case {
+    name: "constraints that are not enforced",
+    schema: "CREATE TABLE p (a int PRIMARY KEY);
+             CREATE TABLE t (a int CHECK (a > 5) NOT ENFORCED REFERENCES p NOT ENFORCED)",
+    inputs: &[("t", "1\n2\n")],
+    since: 18,
+    ..Case::LOADED
+}];
+
 /// Loads in which the server builds an index, and that we do natively else.
 const WITH_SERVER_INDEX: &[Case] = &[
     Case {
@@ -323,6 +336,11 @@ const BY_COPY: &[Case] = &[
 #[test]
 fn constraints_are_checked_as_copy_checks_them() {
     agree(NATIVE, Load::NativeOnly);
+}
+
+#[test]
+fn constraints_that_are_not_enforced_are_not_checked() {
+    agree(NATIVE_ON_18, Load::NativeOnly);
 }
 
 #[test]

@@ -4,10 +4,31 @@ use postgres::{Client, NoTls};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Command;
-use support::{Server, each_version};
+use support::{Ran, Server, VERSIONS};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgpagewrite");
-const DB: &str = "postgres";
+
+/// The database of all tests.
+pub const DB: &str = "postgres";
+
+/// Loads CSV into tables, with more arguments before.
+pub fn load(server: &Server, arguments: &[&str], inputs: &[(&str, &str)]) -> Ran {
+    support::run(command(server, inputs).args(arguments))
+}
+
+/// The program with these tables' inputs.
+fn command(server: &Server, inputs: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["build", "--format", "csv", "-d"])
+        .arg(server.conninfo(DB));
+    for (number, (table, csv)) in inputs.iter().enumerate() {
+        let path = server.dir().join(format!("{number}.csv"));
+        std::fs::write(&path, csv).expect("the input");
+        command.arg(format!("{table}={}", path.display()));
+    }
+    command
+}
 
 /// Tables and what is loaded into them.
 pub struct Case {
@@ -71,8 +92,10 @@ enum Outcome {
 
 /// Asserts that COPY and we agree on each case on each version.
 pub fn agree(cases: &[Case], load: Load) {
-    each_version(&[("wal_level", "minimal")], |server| {
-        for case in cases.iter().filter(|case| case.since <= server.version()) {
+    let since = cases.iter().map(|case| case.since).min().expect("a case");
+    for version in VERSIONS.into_iter().filter(|version| *version >= since) {
+        let server = &Server::start(version, &[("wal_level", "minimal")]);
+        for case in cases.iter().filter(|case| case.since <= version) {
             let by_copy = copy(server, case);
             let ours = build(server, case, load);
             assert_eq!(ours, by_copy, "{}", case.name);
@@ -84,7 +107,7 @@ pub fn agree(cases: &[Case], load: Load) {
             );
         }
         support::assert_healthy(server, DB);
-    });
+    }
 }
 
 fn options(case: &Case) -> String {
@@ -150,18 +173,12 @@ fn build(server: &Server, case: &Case, load: Load) -> Outcome {
     let state = "SELECT string_agg(c::text, ' ' ORDER BY oid) FROM pg_class c
                   WHERE relnamespace = 's'::regnamespace";
     let before: String = client.query_one(state, &[]).expect("pg_class").get(0);
-    let mut command = Command::new(PROGRAM);
+    let mut command = command(server, case.inputs);
     command
-        .args(["build", "--format", "csv", "--report", "json", "-d"])
-        .arg(server.conninfo(DB))
+        .args(["--report", "json"])
         .env("PGOPTIONS", options(case));
     if load == Load::NativeOnly {
         command.arg("--native-only");
-    }
-    for (number, (table, csv)) in case.inputs.iter().enumerate() {
-        let path = server.dir().join(format!("{number}.csv"));
-        std::fs::write(&path, csv).expect("the input");
-        command.arg(format!("{table}={}", path.display()));
     }
     let ran = support::run(&mut command);
     if ran.succeeded() {
