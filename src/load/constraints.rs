@@ -1,9 +1,13 @@
 //! CHECK constraints, foreign keys and exclusion constraints of tables whose files are in place.
 //!
-//! All tables are there before the first is checked, so that they may reference each other. Of
-//! several violations the one that COPY of the tables in their order would have met is told:
-//! CHECK constraints first, as rows come in, then foreign keys, then deferred ones. Bad values,
-//! nulls and duplicate keys were told before, while the files were built.
+//! ```text
+//! CHECK constraints of all tables  >  COPY of other tables, other indexes  >  foreign keys
+//! ```
+//!
+//! That is COPY's own order within a table: CHECK constraints as rows come in, unique keys and
+//! exclusion constraints as they are stored, foreign keys at the end, and deferred ones at
+//! COMMIT. All tables are there before the first foreign key is checked, so that they may
+//! reference each other.
 
 use super::Build;
 use super::built::BuiltTable;
@@ -15,42 +19,69 @@ use crate::error::{Place, Result};
 use std::time::{Duration, Instant};
 
 impl Build<'_> {
-    /// Checks the constraints of all native tables; for each table what was checked.
-    pub(super) fn check_constraints(
+    /// Evaluates the CHECK constraints of all native tables; for each table how long it took.
+    pub(super) fn check_rows(
         &self,
         registration: &mut Registration<'_>,
         tables: &[TablePlan],
         built: &[Option<BuiltTable>],
-    ) -> Result<Vec<Vec<ConstraintReport>>> {
-        let means = CheckMeans {
-            workers: self.options.jobs,
-            memory_bytes: self.options.memory_bytes,
-        };
-        let mut times = vec![(Duration::ZERO, Duration::ZERO); tables.len()];
-        for ((table, built), (time, _)) in checked(tables, built).zip(&mut times) {
-            let Some(built) = built else { continue };
-            self.check_interrupt()?;
-            let begun = Instant::now();
-            let violation = registration.check_rows(&table.relation, means)?;
-            *time = begun.elapsed();
-            refuse(registration, table, built, violation)?;
-        }
+    ) -> Result<Vec<Duration>> {
+        self.timed(tables, built, |table, built| {
+            let violation = registration.check_rows(&table.relation, self.means())?;
+            refuse(registration, table, built, violation)
+        })
+    }
+
+    /// Checks the foreign keys of all native tables; for each table how long it took.
+    pub(super) fn check_references(
+        &self,
+        registration: &mut Registration<'_>,
+        tables: &[TablePlan],
+        built: &[Option<BuiltTable>],
+    ) -> Result<Vec<Duration>> {
+        let mut times = vec![Duration::ZERO; tables.len()];
         for deferred in [false, true] {
-            for ((table, built), (_, time)) in checked(tables, built).zip(&mut times) {
-                let Some(built) = built else { continue };
-                self.check_interrupt()?;
-                let begun = Instant::now();
+            let of_these = self.timed(tables, built, |table, built| {
                 let violation =
-                    registration.check_references(&table.relation, deferred, means)?;
-                *time += begun.elapsed();
-                refuse(registration, table, built, violation)?;
+                    registration.check_references(&table.relation, deferred, self.means())?;
+                refuse(registration, table, built, violation)
+            })?;
+            for (time, more) in times.iter_mut().zip(of_these) {
+                *time += more;
             }
         }
-        Ok(tables
+        Ok(times)
+    }
+
+    fn means(&self) -> CheckMeans {
+        CheckMeans {
+            workers: self.options.jobs,
+            memory_bytes: self.options.memory_bytes,
+        }
+    }
+
+    /// Does work on every table whose constraints are to be checked and that has rows.
+    fn timed(
+        &self,
+        tables: &[TablePlan],
+        built: &[Option<BuiltTable>],
+        mut work: impl FnMut(&TablePlan, &BuiltTable) -> Result<()>,
+    ) -> Result<Vec<Duration>> {
+        tables
             .iter()
-            .zip(times)
-            .map(|(table, times)| reports(table, times))
-            .collect())
+            .zip(built)
+            .map(|(table, built)| {
+                let begun = Instant::now();
+                match built {
+                    Some(built) if built.rows > 0 && checks_constraints(table) => {
+                        self.check_interrupt()?;
+                        work(table, built)?;
+                        Ok(begun.elapsed())
+                    }
+                    _ => Ok(Duration::ZERO),
+                }
+            })
+            .collect()
     }
 
     /// Has the server build the index of an exclusion constraint.
@@ -67,16 +98,9 @@ impl Build<'_> {
     }
 }
 
-/// The tables, with what was built of those that have rows to be checked.
-fn checked<'t>(
-    tables: &'t [TablePlan],
-    built: &'t [Option<BuiltTable>],
-) -> impl Iterator<Item = (&'t TablePlan, Option<&'t BuiltTable>)> {
-    tables.iter().zip(built).map(|(table, built)| {
-        let checks = matches!(&table.how, How::Native(native) if native.checks_constraints);
-        let built = built.as_ref().filter(|built| checks && built.rows > 0);
-        (table, built)
-    })
+/// Whether a table is loaded natively and its constraints are not trusted.
+pub(super) fn checks_constraints(table: &TablePlan) -> bool {
+    matches!(&table.how, How::Native(native) if native.checks_constraints)
 }
 
 /// The error of a violation, with the place of its row in the input.
@@ -105,21 +129,25 @@ fn refuse(
 }
 
 /// What the report says of a table's constraints.
-fn reports(table: &TablePlan, times: (Duration, Duration)) -> Vec<ConstraintReport> {
-    let How::Native(native) = &table.how else {
+pub(super) fn reports(
+    table: &TablePlan,
+    rows: Duration,
+    references: Duration,
+) -> Vec<ConstraintReport> {
+    if matches!(table.how, How::Server(_)) {
         return Vec::new();
-    };
+    }
     constraint_names(&table.relation)
         .into_iter()
         .map(|(kind, names)| {
             let time = match kind {
-                ConstraintKind::Check => times.0,
-                ConstraintKind::ForeignKey => times.1,
+                ConstraintKind::Check => rows,
+                ConstraintKind::ForeignKey => references,
             };
             ConstraintReport {
                 kind,
                 names,
-                checked: native.checks_constraints.then_some(time),
+                checked: checks_constraints(table).then_some(time),
             }
         })
         .collect()

@@ -180,8 +180,9 @@ impl Build<'_> {
             .filter_map(|(t, b)| Some(stage(t, b.as_ref()?)))
             .collect();
         registration.put(&staged)?;
+        let checked_rows = self.check_rows(&mut registration, &tables, &built)?;
         let rows = self.by_the_server(&mut registration, &tables, &built)?;
-        let checked = self.check_constraints(&mut registration, &tables, &built)?;
+        let checked_references = self.check_references(&mut registration, &tables, &built)?;
         self.check_interrupt()?;
         let committed = registration.commit()?;
         if !committed.missed_by.is_none() {
@@ -192,7 +193,9 @@ impl Build<'_> {
         }
         self.report.register = registering.elapsed();
         drop(staging);
-        for (((table, built), rows), checked) in tables.iter().zip(built).zip(rows).zip(checked) {
+        let checked = checked_rows.into_iter().zip(checked_references);
+        for (((table, built), rows), times) in tables.iter().zip(built).zip(rows).zip(checked) {
+            let checked = constraints::reports(table, times.0, times.1);
             self.report_table(table, built, rows, checked);
         }
         Ok((

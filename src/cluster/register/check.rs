@@ -22,6 +22,11 @@ const SHOWN_BYTES: usize = 64;
 /// PostgreSQL: `src/include/access/htup_details.h`, `MaxHeapTuplesPerPage`.
 const MAX_TUPLES_PER_PAGE: u32 = 291;
 
+/// The indexes that the server builds may still be empty when rows are checked.
+const WITHOUT_INDEXES: &str = "SET LOCAL enable_indexscan = off;
+             SET LOCAL enable_indexonlyscan = off;
+             SET LOCAL enable_bitmapscan = off";
+
 /// What the server may use for a check.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckMeans {
@@ -59,7 +64,8 @@ pub struct Violation {
 }
 
 impl Registration<'_> {
-    /// Evaluates the CHECK constraints of a table whose files were put.
+    /// Evaluates the CHECK constraints of a table whose files were put; its indexes need not be
+    /// complete.
     ///
     /// Of several bad rows the first is told, of a row's constraints the first by name: what COPY
     /// would have met.
@@ -85,7 +91,8 @@ impl Registration<'_> {
         let first = format!(
             "SELECT pg_catalog.min(ctid)::pg_catalog.text FROM ONLY {table} WHERE {failing}"
         );
-        let tid = match self.with_means(means, |client| tid(client, &first)) {
+        let settings = format!("{}; {WITHOUT_INDEXES}", means.settings());
+        let tid = match self.with_settings(&settings, |client| tid(client, &first)) {
             Ok(None) => return Ok(None),
             Ok(Some(tid)) => tid,
             Err(error) if error.class == Class::Refused => {
@@ -157,7 +164,7 @@ impl Registration<'_> {
                 continue;
             }
             let query = without_partner(&table, foreign_key);
-            if let Some(tid) = self.with_means(means, |client| tid(client, &query))?
+            if let Some(tid) = self.with_settings(&means.settings(), |client| tid(client, &query))?
                 && found.is_none_or(|(first, _)| tid < first)
             {
                 found = Some((tid, foreign_key));
@@ -211,13 +218,12 @@ impl Registration<'_> {
         Ok(rows as u64)
     }
 
-    /// Runs queries with these means, and gives the settings back as they were.
-    fn with_means<T>(
+    /// Runs queries with these settings, and gives the settings back as they were.
+    fn with_settings<T>(
         &mut self,
-        means: CheckMeans,
+        settings: &str,
         work: impl FnOnce(&mut Client) -> Result<T>,
     ) -> Result<T> {
-        let settings = means.settings();
         let client = self.client();
         client.batch_execute(&format!("SAVEPOINT pgpagewrite_check; {settings}"))?;
         let done = work(client);
@@ -240,8 +246,9 @@ impl Registration<'_> {
             workers: 0,
             memory_bytes: 0,
         };
+        let alone = format!("{}; {WITHOUT_INDEXES}", alone.settings());
         let query = format!("SELECT ctid::pg_catalog.text FROM ONLY {table} WHERE {failing} LIMIT 1");
-        let error = match self.with_means(alone, |client| tid(client, &query)) {
+        let error = match self.with_settings(&alone, |client| tid(client, &query)) {
             Ok(Some(tid)) => return Ok(Ok(tid)),
             Ok(None) => Error::refused("XX000", "a constraint's expression raised an error once"),
             Err(error) => error,
@@ -256,7 +263,7 @@ impl Registration<'_> {
                 "SELECT pg_catalog.min(ctid)::pg_catalog.text FROM ONLY {table}
                   WHERE {rows} AND CASE WHEN {rows} THEN {failing} END"
             );
-            match self.with_means(alone, |client| tid(client, &query)) {
+            match self.with_settings(&alone, |client| tid(client, &query)) {
                 Ok(_) => Ok(false),
                 Err(error) if error.class == Class::Refused => Ok(true),
                 Err(error) => Err(error),
