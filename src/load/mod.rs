@@ -5,6 +5,7 @@ mod built;
 mod constraints;
 mod duplicate;
 mod files;
+mod first_error;
 mod inputs;
 mod interrupt;
 mod marks;
@@ -119,11 +120,7 @@ impl Build<'_> {
             }
             None => (session.plan_tables(&names)?, None, Some(session)),
         };
-        let client = match (&mut registration, &mut lent) {
-            (Some(registration), _) => registration.client(),
-            (None, Some(session)) => session.client(),
-            (None, None) => unreachable!("the session is in one of two places"),
-        };
+        let client = lent_client(&mut registration, &mut lent);
         if !self.options.truncate {
             refuse_rows(client, &relations)?;
         }
@@ -162,7 +159,10 @@ impl Build<'_> {
             (built, checkpointed)
         });
         progress.finish();
-        let built = built?;
+        let built = built.map_err(|error| {
+            let client = lent_client(&mut registration, &mut lent);
+            first_error::first_error(client, &tables, error, self.interrupted)
+        })?;
         checkpointed?;
         self.report.build = begun.elapsed();
 
@@ -383,6 +383,18 @@ impl Build<'_> {
             constraints,
             times: built.times,
         });
+    }
+}
+
+/// The connection, which is lent to the registration while there is one.
+fn lent_client<'c>(
+    registration: &'c mut Option<Registration<'_>>,
+    lent: &'c mut Option<&mut Session>,
+) -> &'c mut Client {
+    match (registration, lent) {
+        (Some(registration), _) => registration.client(),
+        (None, Some(session)) => session.client(),
+        (None, None) => unreachable!("the session is in one of two places"),
     }
 }
 

@@ -148,10 +148,10 @@ fn refuse_what_no_load_can_do(
     let name = relation.display_name();
     let features = &relation.features;
     if features.row_security {
-        return Err(Error::unsupported(
-            "COPY FROM not supported with row-level security",
-        )
-        .with_hint("Use INSERT statements instead."));
+        return Err(
+            Error::unsupported("COPY FROM not supported with row-level security")
+                .with_hint("Use INSERT statements instead."),
+        );
     }
     if !features.insert_triggers.is_empty() {
         let triggers = features.insert_triggers.join(", ");
@@ -286,8 +286,7 @@ fn only_by_copy(relation: &Relation) -> Result<(), String> {
     let checks = features.checks.iter();
     let checks = checks.map(|c| (ConstraintKind::Check, &c.name, &c.only_by_copy));
     let foreign_keys = features.foreign_keys.iter();
-    let foreign_keys =
-        foreign_keys.map(|f| (ConstraintKind::ForeignKey, &f.name, &f.only_by_copy));
+    let foreign_keys = foreign_keys.map(|f| (ConstraintKind::ForeignKey, &f.name, &f.only_by_copy));
     for (kind, name, reason) in checks.chain(foreign_keys) {
         if let Some(reason) = reason {
             return Err(format!(

@@ -88,10 +88,19 @@ fn a_table_with_rows_that_others_reference_is_refused_before_its_input_is_read()
     // Together they go, and are checked against each other.
     let both = [("c", "2\n3\n"), ("p", "2\n")];
     let stderr = load(&server, &["--truncate"], &both).expect_failure(1);
-    assert!(stderr.contains("Key (a)=(3) is not present in table \"p\"."), "{stderr}");
-    assert_eq!((rows(&server, "p"), rows(&server, "c")), ("(1)".into(), "(1)".into()));
+    assert!(
+        stderr.contains("Key (a)=(3) is not present in table \"p\"."),
+        "{stderr}"
+    );
+    assert_eq!(
+        (rows(&server, "p"), rows(&server, "c")),
+        ("(1)".into(), "(1)".into())
+    );
     load(&server, &["--truncate"], &[("c", "2\n2\n"), ("p", "2\n")]).expect_success();
-    assert_eq!((rows(&server, "p"), rows(&server, "c")), ("(2)".into(), "(2) (2)".into()));
+    assert_eq!(
+        (rows(&server, "p"), rows(&server, "c")),
+        ("(2)".into(), "(2) (2)".into())
+    );
 }
 
 #[test]

@@ -15,7 +15,9 @@ fn who_deletes_a_referenced_row_is_waited_for_but_not_for_ever() {
     server.execute(DB, TABLES);
     let mut other = server.connect(DB);
     let mut transaction = other.transaction().expect("a transaction");
-    transaction.batch_execute("DELETE FROM p2 WHERE a = 11").expect("a row");
+    transaction
+        .batch_execute("DELETE FROM p2 WHERE a = 11")
+        .expect("a row");
     let arguments = ["--lock-timeout", "1"];
     let stderr = load(&server, &arguments, &[("t", "1\n11\n")]).expect_failure(1);
     assert!(
@@ -25,7 +27,10 @@ fn who_deletes_a_referenced_row_is_waited_for_but_not_for_ever() {
     assert!(stderr.contains("DELETE FROM p2"), "{stderr}");
     transaction.commit().expect("COMMIT");
     let stderr = load(&server, &arguments, &[("t", "1\n11\n")]).expect_failure(1);
-    assert!(stderr.contains("Key (a)=(11) is not present in table \"p\"."), "{stderr}");
+    assert!(
+        stderr.contains("Key (a)=(11) is not present in table \"p\"."),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -34,7 +39,9 @@ fn without_a_check_nobody_is_waited_for() {
     server.execute(DB, TABLES);
     let mut other = server.connect(DB);
     let mut transaction = other.transaction().expect("a transaction");
-    transaction.batch_execute("INSERT INTO p VALUES (12)").expect("a row");
+    transaction
+        .batch_execute("INSERT INTO p VALUES (12)")
+        .expect("a row");
     let arguments = ["--trust-constraints", "--lock-timeout", "1"];
     load(&server, &arguments, &[("t", "1\n12\n")]).expect_success();
     transaction.commit().expect("COMMIT");

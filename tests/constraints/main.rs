@@ -57,7 +57,10 @@ const NATIVE: &[Case] = &[
     Case {
         name: "the line of a row behind others of many lines and in a later file",
         schema: "CREATE TABLE t (a int CHECK (a > 0), b text)",
-        inputs: &[("t", "1,\"x\ny\n\nz\"\n2,y\n"), ("t", "3,\"x\ny\"\n4,\"\n\"\n-1,x\n5,y\n")],
+        inputs: &[
+            ("t", "1,\"x\ny\n\nz\"\n2,y\n"),
+            ("t", "3,\"x\ny\"\n4,\"\n\"\n-1,x\n5,y\n"),
+        ],
         ..Case::REFUSED
     },
     Case {
@@ -98,6 +101,49 @@ const NATIVE: &[Case] = &[
                  CREATE TABLE t (a int CHECK (even(a)), b int CHECK (b === b), d date
                      CHECK (d < now()))",
         inputs: &[("t", "2,1,2020-01-01\n4,1,2020-01-01\n6,1,2999-01-01\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint before a bad value",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text)",
+        inputs: &[("t", "1,x\n0,y\nz,w\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a bad value before a constraint",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text)",
+        inputs: &[("t", "1,x\nz,y\n0,w\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint in a file before one with a null",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text NOT NULL)",
+        inputs: &[("t", "1,x\n2,y\n0,w\n"), ("t", "1,\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a null and a constraint in one row",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text NOT NULL)",
+        inputs: &[("t", "1,x\n0,\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint before a duplicate key",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text UNIQUE)",
+        inputs: &[("t", "1,x\n0,y\n2,x\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint behind a duplicate key that is not stored yet",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text UNIQUE)",
+        inputs: &[("t", "1,x\n2,x\n0,y\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a duplicate key in a file before a constraint",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text UNIQUE)",
+        inputs: &[("t", "1,x\n2,x\n"), ("t", "0,y\n")],
+        line: Some(2),
         ..Case::REFUSED
     },
     Case {
@@ -285,6 +331,20 @@ const WITH_SERVER_INDEX: &[Case] = &[
                      EXCLUDE USING btree (b WITH =) WHERE (a > 2))",
         inputs: &[("t", "1,x\n2,x\n3,x\n,y\n,y\n")],
         ..Case::LOADED
+    },
+    Case {
+        name: "an index over the condition itself",
+        schema: "CREATE TABLE t (a int CHECK (a > 0)); CREATE INDEX ON t ((a > 0));
+                 CREATE INDEX ON t ((a > 0)) WHERE (a > 0) IS FALSE",
+        inputs: &[("t", "1\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint before a duplicate of an expression",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text);
+                 CREATE UNIQUE INDEX ON t (lower(b))",
+        inputs: &[("t", "1,x\n2,X\n0,y\n")],
+        ..Case::REFUSED
     },
     Case {
         name: "two rows that exclude each other",

@@ -111,7 +111,10 @@ pub fn agree(cases: &[Case], load: Load) {
 }
 
 fn options(case: &Case) -> String {
-    format!("-c search_path=s -c client_min_messages=warning {}", case.options)
+    format!(
+        "-c search_path=s -c client_min_messages=warning {}",
+        case.options
+    )
 }
 
 fn connect(server: &Server, case: &Case) -> Client {
@@ -183,7 +186,11 @@ fn build(server: &Server, case: &Case, load: Load) -> Outcome {
     let ran = support::run(&mut command);
     if ran.succeeded() {
         let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
-        let by = if load == Load::ByCopy { "server" } else { "native" };
+        let by = if load == Load::ByCopy {
+            "server"
+        } else {
+            "native"
+        };
         for table in report["tables"].as_array().expect("tables") {
             assert_eq!(table["loaded"]["by"], by, "{}: {table}", case.name);
         }

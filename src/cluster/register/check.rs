@@ -164,7 +164,8 @@ impl Registration<'_> {
                 continue;
             }
             let query = without_partner(&table, foreign_key);
-            if let Some(tid) = self.with_settings(&means.settings(), |client| tid(client, &query))?
+            if let Some(tid) =
+                self.with_settings(&means.settings(), |client| tid(client, &query))?
                 && found.is_none_or(|(first, _)| tid < first)
             {
                 found = Some((tid, foreign_key));
@@ -247,7 +248,8 @@ impl Registration<'_> {
             memory_bytes: 0,
         };
         let alone = format!("{}; {WITHOUT_INDEXES}", alone.settings());
-        let query = format!("SELECT ctid::pg_catalog.text FROM ONLY {table} WHERE {failing} LIMIT 1");
+        let query =
+            format!("SELECT ctid::pg_catalog.text FROM ONLY {table} WHERE {failing} LIMIT 1");
         let error = match self.with_settings(&alone, |client| tid(client, &query)) {
             Ok(Some(tid)) => return Ok(Ok(tid)),
             Ok(None) => Error::refused("XX000", "a constraint's expression raised an error once"),
@@ -327,7 +329,10 @@ impl Registration<'_> {
                     .collect());
             }
         }
-        Err(Error::environment("XX000", "a row that was just read is gone"))
+        Err(Error::environment(
+            "XX000",
+            "a row that was just read is gone",
+        ))
     }
 }
 
@@ -358,10 +363,7 @@ fn without_partner(table: &str, foreign_key: &ForeignKey) -> String {
 
 /// The TID that a query gives, if any.
 fn tid(client: &mut Client, query: &str) -> Result<Option<Tid>> {
-    let found: Option<String> = client
-        .query(query, &[])?
-        .first()
-        .and_then(|row| row.get(0));
+    let found: Option<String> = client.query(query, &[])?.first().and_then(|row| row.get(0));
     found
         .map(|text| {
             parse_tid(&text)

@@ -131,7 +131,9 @@ pub struct TableToRegister {
 impl TableToRegister {
     /// The tables whose rows its foreign keys need.
     fn referenced(&self) -> impl Iterator<Item = &ReferencedTable> {
-        let foreign_keys = self.checks_references.then_some(&self.relation.features.foreign_keys);
+        let foreign_keys = self
+            .checks_references
+            .then_some(&self.relation.features.foreign_keys);
         foreign_keys
             .into_iter()
             .flatten()
@@ -296,28 +298,7 @@ impl<'s> Registration<'s> {
 
     /// The server's own `COPY ... FROM STDIN`, fed by `reader`; returns the rows.
     pub fn copy_in(&mut self, statement: &str, reader: &mut dyn Read) -> Result<u64> {
-        let mut writer = self.session.client().copy_in(statement)?;
-        let mut buffer = vec![0; 1 << 18];
-        loop {
-            let n = match reader.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(n) => n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(e) => {
-                    // Dropping the writer makes the server abandon the COPY.
-                    drop(writer);
-                    return Err(Error::io("read file", "input", &e));
-                }
-            };
-            if let Err(e) = std::io::Write::write_all(&mut writer, &buffer[..n]) {
-                // The server's own error comes with the end of the COPY.
-                return Err(match writer.finish() {
-                    Err(error) => error.into(),
-                    Ok(_) => Error::environment("08006", format!("could not send data: {e}")),
-                });
-            }
-        }
-        Ok(writer.finish()?)
+        copy_in(self.client(), statement, reader)
     }
 
     /// Has the server build an index over files that were put in place.
@@ -398,6 +379,32 @@ impl<'s> Registration<'s> {
     fn step(&mut self, step: &'static str) {
         (self.options.progress)(&Event::Step(step));
     }
+}
+
+/// The server's own `COPY ... FROM STDIN`, fed by `reader`; returns the rows.
+pub fn copy_in(client: &mut Client, statement: &str, reader: &mut dyn Read) -> Result<u64> {
+    let mut writer = client.copy_in(statement)?;
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let n = match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(e) => {
+                // Dropping the writer makes the server abandon the COPY.
+                drop(writer);
+                return Err(Error::io("read file", "input", &e));
+            }
+        };
+        if let Err(e) = std::io::Write::write_all(&mut writer, &buffer[..n]) {
+            // The server's own error comes with the end of the COPY.
+            return Err(match writer.finish() {
+                Err(error) => error.into(),
+                Ok(_) => Error::environment("08006", format!("could not send data: {e}")),
+            });
+        }
+    }
+    Ok(writer.finish()?)
 }
 
 fn reindex_statement(index: &Index) -> String {
