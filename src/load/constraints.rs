@@ -83,19 +83,18 @@ impl Build<'_> {
             })
             .collect()
     }
+}
 
-    /// Has the server build the index of an exclusion constraint.
-    pub(super) fn exclude(
-        &self,
-        registration: &mut Registration<'_>,
-        table: &TablePlan,
-        built: Option<&BuiltTable>,
-        index: &Index,
-    ) -> Result<()> {
-        let violation = registration.reindex_exclusion(&table.relation, index)?;
-        let built = built.expect("a native table was built");
-        refuse(registration, table, built, violation)
-    }
+/// Has the server build the index of an exclusion constraint.
+pub(super) fn exclude(
+    registration: &mut Registration<'_>,
+    table: &TablePlan,
+    built: Option<&BuiltTable>,
+    index: &Index,
+) -> Result<()> {
+    let violation = registration.reindex_exclusion(&table.relation, index)?;
+    let built = built.expect("a native table was built");
+    refuse(registration, table, built, violation)
 }
 
 /// Whether a table is loaded natively and its constraints are not trusted.

@@ -296,7 +296,7 @@ impl Build<'_> {
                     for (index, _) in plan::server_indexes(&table.relation, native) {
                         self.check_interrupt()?;
                         if index.exclusion {
-                            self.exclude(registration, table, built.as_ref(), index)?;
+                            constraints::exclude(registration, table, built.as_ref(), index)?;
                         } else {
                             registration.reindex(index)?;
                         }

@@ -17,7 +17,8 @@ use crate::error::Result;
 /// it is declared so and its body, as far as it can be seen, reads nothing and calls nothing
 /// of a user.
 const CHECKS: &str = r"
-SELECT k.conrelid, k.conname::text, pg_catalog.pg_get_expr(k.conbin, k.conrelid),
+SELECT k.conrelid, k.conname::text,
+       coalesce(pg_catalog.pg_get_expr(k.conbin, k.conrelid), 'true'),
        CASE WHEN pg_catalog.strpos(k.conbin::text, '{COERCETODOMAIN ') > 0
             THEN 'it has a cast to a domain'
             ELSE (SELECT 'it calls ' || pg_catalog.min(p.oid::pg_catalog.regprocedure::text)

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use pgformat::ids::Oid;
 
-use postgres::Client;
+use postgres::{Client, Row};
 
 use super::{Registration, TableToRegister};
 use crate::catalog::{Index, Relation, quote_ident};
@@ -185,25 +185,33 @@ fn without_triggers(client: &mut Client, tables: &[&Relation], truncate: &str) -
             &[],
         )?
         .get(0);
-    let (mut before, mut after) = (String::new(), String::new());
-    for row in &rows {
-        let oid: Oid = row.get(0);
-        let name: String = row.get(1);
-        let table = tables
-            .iter()
-            .find(|relation| relation.oid == oid)
-            .map(|relation| relation.qualified_name())
-            .expect("a trigger of one of these tables");
-        let trigger = quote_ident(&name);
-        let fires = if row.get(2) { "ALWAYS" } else { "REPLICA" };
-        before += &format!("ALTER TABLE ONLY {table} DISABLE TRIGGER {trigger}; ");
-        after += &format!("; ALTER TABLE ONLY {table} ENABLE {fires} TRIGGER {trigger}");
-    }
+    let alter = |row: &Row, what: &str| {
+        let (oid, trigger): (Oid, String) = (row.get(0), row.get(1));
+        let relation = tables.iter().find(|relation| relation.oid == oid);
+        let table = relation.expect("a trigger of one of these tables");
+        format!(
+            "ALTER TABLE ONLY {} {what} TRIGGER {}",
+            table.qualified_name(),
+            quote_ident(&trigger)
+        )
+    };
     // Event triggers on ALTER TABLE are silent in this role too.
-    Ok(format!(
-        "SET LOCAL session_replication_role = replica; {before}{truncate}{after}; \
-         SET LOCAL session_replication_role = {role}"
-    ))
+    let mut statements = vec!["SET LOCAL session_replication_role = replica".to_owned()];
+    statements.extend(rows.iter().map(|row| alter(row, "DISABLE")));
+    statements.push(truncate.to_owned());
+    statements.extend(rows.iter().map(|row| {
+        let always: bool = row.get(2);
+        alter(
+            row,
+            if always {
+                "ENABLE ALWAYS"
+            } else {
+                "ENABLE REPLICA"
+            },
+        )
+    }));
+    statements.push(format!("SET LOCAL session_replication_role = {role}"));
+    Ok(statements.join("; "))
 }
 
 /// CLUSTER marks its index as the one to cluster on; the mark goes back to where it was.
