@@ -194,6 +194,7 @@ fn to_register(relation: &Relation) -> Vec<TableToRegister> {
         relation: relation.clone(),
         truncate_allowed: false,
         native: true,
+        checks_references: false,
     }]
 }
 
@@ -933,6 +934,7 @@ fn what_the_server_builds_and_copies_belongs_to_the_same_transaction() {
             relation: planned[1].clone(),
             truncate_allowed: false,
             native: false,
+            checks_references: false,
         });
         registration.take(tables).unwrap();
         registration.put(&[staged]).unwrap();

@@ -3,8 +3,11 @@
 //! These structures are the plan's view of the catalogs; nothing here talks to the server
 //! but [`read`].
 
+mod constraints;
 mod native_index;
 pub mod read;
+
+pub use constraints::{Check, ForeignKey, ReferencedTable};
 
 use pgformat::ids::Oid;
 use pgformat::layout::AttributeLayout;
@@ -172,13 +175,14 @@ pub struct Features {
     pub truncate_triggers: Vec<String>,
     /// Names of rules.
     pub rules: Vec<String>,
-    /// Names of CHECK constraints that are enforced.
-    pub checks: Vec<String>,
+    /// CHECK constraints that are enforced, in the order in which the server evaluates them.
+    pub checks: Vec<Check>,
     /// Domains among the column types (inside arrays, composite types and ranges too) that
     /// have CHECK or NOT NULL constraints, as `column: domain`.
     pub domain_checks: Vec<String>,
-    /// Names of foreign keys of this table.
-    pub foreign_keys: Vec<String>,
+    /// Foreign keys of this table that a row is checked for, in the order in which the server
+    /// checks them.
+    pub foreign_keys: Vec<ForeignKey>,
     /// Tables (qualified, quoted) whose foreign keys reference this one.
     pub referenced_by: Vec<String>,
     /// Names of exclusion constraints.
@@ -212,6 +216,8 @@ pub struct Index {
     pub primary: bool,
     /// indnullsnotdistinct (15 and later).
     pub nulls_not_distinct: bool,
+    /// indisexclusion: the index of an exclusion constraint or of a temporal key.
+    pub exclusion: bool,
     /// indimmediate: false for deferrable constraints.
     pub immediate: bool,
     /// indisvalid.

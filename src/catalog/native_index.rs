@@ -20,6 +20,9 @@ impl IndexSpec {
         our_libc_version: &str,
         database_collation: Option<&Collation>,
     ) -> Result<IndexSpec, String> {
+        if index.exclusion {
+            return Err("it is the index of an exclusion constraint".to_owned());
+        }
         if index.access_method != "btree" {
             return Err(format!("its access method is {}", index.access_method));
         }
@@ -200,6 +203,7 @@ mod tests {
             unique: false,
             primary: false,
             nulls_not_distinct: false,
+            exclusion: false,
             immediate: true,
             clustered: false,
             valid: true,

@@ -6,6 +6,7 @@
 //! The queries name `pg_catalog` everywhere, because a script that ran before may have moved
 //! the search path.
 
+mod constraints;
 mod features;
 mod indexes;
 pub mod scratch;
@@ -25,6 +26,10 @@ use crate::error::{Error, Result};
 ///
 /// PostgreSQL: `src/include/access/heaptoast.h`, `TOAST_TUPLE_TARGET`.
 const TOAST_TUPLE_TARGET_BYTES: usize = 2032;
+
+/// The first OID that initdb never gives. PostgreSQL: `src/include/access/transam.h`,
+/// `FirstNormalObjectId`.
+const FIRST_NORMAL_OBJECT_ID: i64 = 16384;
 
 /// The OIDs of relations by their names as written in SQL (quoted where needed, qualified or
 /// found by the search path), in the names' order.

@@ -1,5 +1,6 @@
 //! What the pipeline leaves behind: files in staging and what registration must know of them.
 
+use super::marks::Marks;
 use super::report::VerbTimes;
 use crate::build::relation_file::{RelationFile, RelationSize};
 use pgformat::page::PAGE_BYTES;
@@ -86,4 +87,6 @@ pub struct BuiltTable {
     pub input_bytes: u64,
     /// Thread time.
     pub times: VerbTimes,
+    /// Where its rows came from.
+    pub marks: Marks,
 }

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// A chunk that was placed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChunkMark {
     /// The TID of its first row.
     pub first: Tid,
@@ -25,8 +25,19 @@ pub struct ChunkMark {
     pub row_lines: Box<[u32]>,
 }
 
+impl ChunkMark {
+    /// The input and the line of the chunk's row number `row`, from 0.
+    pub fn place(&self, row: u64) -> (usize, u64) {
+        let lines = match self.row_lines.get(row as usize) {
+            Some(lines) => u64::from(*lines),
+            None => row,
+        };
+        (self.input, self.first_row_line + lines)
+    }
+}
+
 /// All chunks of a table, in order.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks(Vec<ChunkMark>);
 
 impl Marks {
@@ -39,10 +50,7 @@ impl Marks {
     /// The input and the line of the row at `tid`. `heap` is the first segment's path, with
     /// segments of `segment_blocks`; all its pages but the last were written.
     pub fn find(&self, tid: Tid, heap: &Path, segment_blocks: u32) -> Result<(usize, u64)> {
-        let after = self.0.partition_point(|mark| mark.first <= tid);
-        let mark = &self.0[after
-            .checked_sub(1)
-            .expect("a TID of ours lies in a chunk of ours")];
+        let mark = self.chunk(tid);
         let mut row = 0;
         let mut block = mark.first.block;
         let mut first_offset = u64::from(mark.first.offset);
@@ -53,11 +61,18 @@ impl Marks {
             block += 1;
         }
         row += u64::from(tid.offset) - first_offset;
-        let lines = match mark.row_lines.get(row as usize) {
-            Some(lines) => u64::from(*lines),
-            None => row,
-        };
-        Ok((mark.input, mark.first_row_line + lines))
+        Ok(mark.place(row))
+    }
+
+    /// The chunk of the row at `tid`.
+    ///
+    /// # Panics
+    /// When no row was placed there or before.
+    pub fn chunk(&self, tid: Tid) -> &ChunkMark {
+        let after = self.0.partition_point(|mark| mark.first <= tid);
+        &self.0[after
+            .checked_sub(1)
+            .expect("a TID of ours lies in a chunk of ours")]
     }
 }
 

@@ -2,8 +2,10 @@
 
 mod budget;
 mod built;
+mod constraints;
 mod duplicate;
 mod files;
+mod first_error;
 mod inputs;
 mod interrupt;
 mod marks;
@@ -26,7 +28,7 @@ use crate::cluster::conninfo::process_environment;
 use crate::cluster::facts::{Consumers, Facts};
 use crate::cluster::oids;
 use crate::cluster::register::{
-    Event, Options, Registration, StagedRelation, StagedTable, TableToRegister,
+    self, Event, Options, Registration, StagedRelation, StagedTable, TableToRegister,
 };
 use crate::cluster::session::Session;
 use crate::cluster::staging::Staging;
@@ -39,7 +41,7 @@ use options::{BuildOptions, WalMode};
 use plan::{How, IndexPlan, ServerView, TablePlan};
 use postgres::Client;
 use progress::Progress;
-use report::{By, IndexReport, Report, TableReport, VerbTimes};
+use report::{By, ConstraintReport, IndexReport, Report, TableReport, VerbTimes};
 use source_spec::SourceSpec;
 use std::collections::HashMap;
 use std::path::Path;
@@ -118,16 +120,15 @@ impl Build<'_> {
             }
             None => (session.plan_tables(&names)?, None, Some(session)),
         };
-        let client = match (&mut registration, &mut lent) {
-            (Some(registration), _) => registration.client(),
-            (None, Some(session)) => session.client(),
-            (None, None) => unreachable!("the session is in one of two places"),
-        };
+        let client = lent_client(&mut registration, &mut lent);
         if !self.options.truncate {
             refuse_rows(client, &relations)?;
         }
         let view = settings::ask(client, &facts)?;
         let tables = self.plan(relations, &sources, &view, &facts)?;
+        let to_register: Vec<TableToRegister> =
+            tables.iter().map(|table| self.to_register(table)).collect();
+        register::refuse_unemptyable(client, &to_register)?;
         let first_value_id = oids::toast_value_ids(client, toast_value_bound(&tables))?;
         if let Some(dir) = &self.options.temp_dir {
             tempfile::tempfile_in(dir)
@@ -158,7 +159,10 @@ impl Build<'_> {
             (built, checkpointed)
         });
         progress.finish();
-        let built = built?;
+        let built = built.map_err(|error| {
+            let client = lent_client(&mut registration, &mut lent);
+            first_error::first_error(client, &tables, error, self.interrupted)
+        })?;
         checkpointed?;
         self.report.build = begun.elapsed();
 
@@ -169,14 +173,16 @@ impl Build<'_> {
             (None, None) => unreachable!("the session is in one of two places"),
         };
         staging.check()?;
-        registration.take(tables.iter().map(|table| self.to_register(table)).collect())?;
+        registration.take(to_register)?;
         let staged: Vec<StagedTable> = tables
             .iter()
             .zip(&built)
             .filter_map(|(t, b)| Some(stage(t, b.as_ref()?)))
             .collect();
         registration.put(&staged)?;
-        let rows = self.by_the_server(&mut registration, &tables)?;
+        let checked_rows = self.check_rows(&mut registration, &tables, &built)?;
+        let rows = self.by_the_server(&mut registration, &tables, &built)?;
+        let checked_references = self.check_references(&mut registration, &tables, &built)?;
         self.check_interrupt()?;
         let committed = registration.commit()?;
         if !committed.missed_by.is_none() {
@@ -187,8 +193,10 @@ impl Build<'_> {
         }
         self.report.register = registering.elapsed();
         drop(staging);
-        for ((table, built), rows) in tables.iter().zip(built).zip(rows) {
-            self.report_table(table, built, rows);
+        let checked = checked_rows.into_iter().zip(checked_references);
+        for (((table, built), rows), times) in tables.iter().zip(built).zip(rows).zip(checked) {
+            let checked = constraints::reports(table, times.0, times.1);
+            self.report_table(table, built, rows, checked);
         }
         Ok((
             self.report,
@@ -268,6 +276,7 @@ impl Build<'_> {
             relation: table.relation.clone(),
             truncate_allowed: self.options.truncate,
             native: matches!(table.how, How::Native(_)),
+            checks_references: matches!(&table.how, How::Native(n) if n.checks_constraints),
         }
     }
 
@@ -277,14 +286,20 @@ impl Build<'_> {
         &self,
         registration: &mut Registration<'_>,
         tables: &[TablePlan],
+        built: &[Option<BuiltTable>],
     ) -> Result<Vec<Option<(u64, u64)>>> {
         tables
             .iter()
-            .map(|table| match &table.how {
+            .zip(built)
+            .map(|(table, built)| match &table.how {
                 How::Native(native) => {
                     for (index, _) in plan::server_indexes(&table.relation, native) {
                         self.check_interrupt()?;
-                        registration.reindex(index)?;
+                        if index.exclusion {
+                            constraints::exclude(registration, table, built.as_ref(), index)?;
+                        } else {
+                            registration.reindex(index)?;
+                        }
                     }
                     Ok(None)
                 }
@@ -307,6 +322,7 @@ impl Build<'_> {
         table: &TablePlan,
         built: Option<BuiltTable>,
         copied: Option<(u64, u64)>,
+        constraints: Vec<ConstraintReport>,
     ) {
         let name = table.relation.display_name();
         let (native, built) = match (&table.how, built) {
@@ -321,6 +337,7 @@ impl Build<'_> {
                     heap_bytes: 0,
                     toast_bytes: 0,
                     indexes: Vec::new(),
+                    constraints,
                     times: VerbTimes::default(),
                 });
                 return;
@@ -363,8 +380,21 @@ impl Build<'_> {
                 .as_ref()
                 .map_or(0, |t| t.heap.bytes() + t.index.bytes()),
             indexes,
+            constraints,
             times: built.times,
         });
+    }
+}
+
+/// The connection, which is lent to the registration while there is one.
+fn lent_client<'c>(
+    registration: &'c mut Option<Registration<'_>>,
+    lent: &'c mut Option<&mut Session>,
+) -> &'c mut Client {
+    match (registration, lent) {
+        (Some(registration), _) => registration.client(),
+        (None, Some(session)) => session.client(),
+        (None, None) => unreachable!("the session is in one of two places"),
     }
 }
 

@@ -5,6 +5,7 @@
 //! says why. What neither may do is refused here.
 
 use super::options::{BuildOptions, ForceColumns, InputFormat, InputOptions};
+use super::report::ConstraintKind;
 use super::source_spec::SourceSpec;
 use crate::catalog::{Collation, Column, Index, Relation, quote_ident};
 use crate::error::{Class, Error, Place, Result, ValueError};
@@ -50,6 +51,8 @@ pub struct NativePlan {
     pub encoders: Vec<Option<Encoder>>,
     /// The indexes, in the catalog's order.
     pub indexes: Vec<IndexPlan>,
+    /// CHECK constraints and foreign keys are checked; `--trust-constraints` leaves them out.
+    pub checks_constraints: bool,
 }
 
 impl NativePlan {
@@ -144,6 +147,12 @@ fn refuse_what_no_load_can_do(
 ) -> Result<()> {
     let name = relation.display_name();
     let features = &relation.features;
+    if features.row_security {
+        return Err(
+            Error::unsupported("COPY FROM not supported with row-level security")
+                .with_hint("Use INSERT statements instead."),
+        );
+    }
     if !features.insert_triggers.is_empty() {
         let triggers = features.insert_triggers.join(", ");
         if !options.skip_triggers {
@@ -199,32 +208,19 @@ fn native_plan(
     if features.partition_constraint.is_some() {
         return Err("it is a partition".into());
     }
-    if features.row_security {
-        return Err("row-level security applies".into());
+    if let Some(index) = relation.indexes.iter().find(|i| i.exclusion && i.unique) {
+        return Err(format!("key {} is temporal", index.name));
     }
-    if !features.exclusions.is_empty() {
-        return Err(format!(
-            "exclusion constraint {}",
-            features.exclusions.join(", ")
-        ));
-    }
-    for (what, names) in [
-        ("CHECK constraint", &features.checks),
-        ("foreign key", &features.foreign_keys),
-    ] {
-        if names.is_empty() {
-            continue;
-        }
-        let list = names.join(", ");
-        if !options.trust_constraints {
-            return Err(format!(
-                "{what} {list} must be checked (--trust-constraints goes on without)"
+    if options.trust_constraints {
+        for (kind, names) in constraint_names(relation) {
+            notes.push(format!(
+                "{}: not checked: {kind} {}",
+                relation.display_name(),
+                names.join(", ")
             ));
         }
-        notes.push(format!(
-            "{}: not checked: {what} {list}",
-            relation.display_name()
-        ));
+    } else {
+        only_by_copy(relation)?;
     }
     for input in inputs {
         native_input(relation, input)?;
@@ -266,7 +262,39 @@ fn native_plan(
         layout: relation.columns.iter().map(|c| c.layout).collect(),
         encoders,
         indexes,
+        checks_constraints: !options.trust_constraints,
     })
+}
+
+/// The constraints that are checked over rows in place, by kind; no kind without any.
+pub fn constraint_names(relation: &Relation) -> Vec<(ConstraintKind, Vec<String>)> {
+    let features = &relation.features;
+    let checks = features.checks.iter().map(|c| c.name.clone()).collect();
+    let foreign_keys = features.foreign_keys.iter();
+    let foreign_keys = foreign_keys.map(|f| f.name.clone()).collect();
+    let mut kinds: Vec<(ConstraintKind, Vec<String>)> = vec![
+        (ConstraintKind::Check, checks),
+        (ConstraintKind::ForeignKey, foreign_keys),
+    ];
+    kinds.retain(|(_, names)| !names.is_empty());
+    kinds
+}
+
+/// The first constraint that cannot be checked over rows in place, and why.
+fn only_by_copy(relation: &Relation) -> Result<(), String> {
+    let features = &relation.features;
+    let checks = features.checks.iter();
+    let checks = checks.map(|c| (ConstraintKind::Check, &c.name, &c.only_by_copy));
+    let foreign_keys = features.foreign_keys.iter();
+    let foreign_keys = foreign_keys.map(|f| (ConstraintKind::ForeignKey, &f.name, &f.only_by_copy));
+    for (kind, name, reason) in checks.chain(foreign_keys) {
+        if let Some(reason) = reason {
+            return Err(format!(
+                "{kind} {name} must be checked row by row, since {reason} (--trust-constraints goes on without)"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// PostgreSQL: src/common/encnames.c, `pg_encname_tbl` and `clean_encoding_name`.

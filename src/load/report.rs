@@ -1,7 +1,7 @@
 //! What was done, for people and for programs.
 
 use serde_json::{Value, json};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::time::Duration;
 
 /// Thread time spent in each verb.
@@ -74,6 +74,35 @@ pub struct IndexReport {
     pub spilled_bytes: u64,
 }
 
+/// Constraints that are checked over rows which are in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConstraintKind {
+    /// CHECK.
+    Check,
+    /// FOREIGN KEY, of the referencing table.
+    ForeignKey,
+}
+
+impl fmt::Display for ConstraintKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ConstraintKind::Check => "CHECK constraint",
+            ConstraintKind::ForeignKey => "foreign key",
+        })
+    }
+}
+
+/// A table's constraints of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConstraintReport {
+    /// What they are.
+    pub kind: ConstraintKind,
+    /// Their names.
+    pub names: Vec<String>,
+    /// How long the server took to check them all; `None` when they were trusted.
+    pub checked: Option<Duration>,
+}
+
 /// A table of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableReport {
@@ -91,6 +120,8 @@ pub struct TableReport {
     pub toast_bytes: u64,
     /// Its indexes.
     pub indexes: Vec<IndexReport>,
+    /// Its constraints, when it was loaded natively; COPY checks them as it goes.
+    pub constraints: Vec<ConstraintReport>,
     /// Thread time per verb.
     pub times: VerbTimes,
 }
@@ -163,6 +194,17 @@ impl Report {
                     }
                 };
             }
+            for constraint in &table.constraints {
+                if let Some(time) = constraint.checked {
+                    let _ = writeln!(
+                        out,
+                        "  {} {}: checked in {:.2} s",
+                        constraint.kind,
+                        constraint.names.join(", "),
+                        time.as_secs_f64()
+                    );
+                }
+            }
             if table.by == By::Native {
                 let times: Vec<String> = table
                     .times
@@ -212,6 +254,12 @@ impl Report {
                     "built": by(&i.by),
                     "bytes": i.bytes,
                     "spilled_bytes": i.spilled_bytes,
+                })).collect::<Vec<_>>(),
+                "constraints": t.constraints.iter().map(|c| json!({
+                    "kind": c.kind.to_string(),
+                    "names": c.names,
+                    "checked": c.checked.is_some(),
+                    "seconds": c.checked.map(|time| time.as_secs_f64()),
                 })).collect::<Vec<_>>(),
                 "thread_seconds": t.times.named().into_iter()
                     .map(|(name, time)| (name.to_owned(), json!(time.as_secs_f64())))
@@ -277,6 +325,11 @@ mod tests {
                         spilled_bytes: 0,
                     },
                 ],
+                constraints: vec![ConstraintReport {
+                    kind: ConstraintKind::Check,
+                    names: vec!["a".into(), "b".into()],
+                    checked: Some(Duration::from_millis(1230)),
+                }],
                 times: VerbTimes::default(),
             }],
             total: Duration::from_secs(2),
@@ -290,6 +343,10 @@ mod tests {
         assert!(text.contains("  index t_pkey: native, 16 kB\n"), "{text}");
         assert!(
             text.contains("  index t_gin: by the server: access method gin\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("  CHECK constraint a, b: checked in 1.23 s\n"),
             "{text}"
         );
         assert!(text.contains("10 rows in 2.00 s, 10 MB/s"), "{text}");

@@ -1,9 +1,10 @@
 //! Tables that the server's own COPY loads, inside the registering transaction.
 
 use super::plan::{InputPlan, TablePlan};
-use crate::cluster::register::Registration;
+use crate::cluster::register::{Registration, copy_in};
 use crate::error::{Error, Place, Result};
 use crate::source::{self, Input};
+use postgres::Client;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,26 +20,39 @@ pub(super) fn copy(
 ) -> Result<(u64, u64)> {
     let (mut rows, mut bytes) = (0, 0);
     for input in &table.inputs {
-        let mut feed = Feed {
-            input: source::open(&input.file, None)?,
-            pos: 0,
-            ready: VecDeque::new(),
-            strip: input
-                .format
-                .trailing_delimiter
-                .then(|| Strip::new(input.format.delimiter)),
-            interrupted,
-            failure: None,
-        };
-        let copied = registration.copy_in(&input.copy_statement, &mut feed);
-        bytes += feed.pos;
-        rows += match (copied, feed.failure.take()) {
-            (Ok(rows), None) => rows,
-            (_, Some(failure)) => return Err(failure),
-            (Err(error), None) => return Err(of_file(error, input)),
-        };
+        let client = registration.client();
+        let (more_rows, more_bytes) =
+            copy_input(client, &input.copy_statement, input, interrupted)?;
+        rows += more_rows;
+        bytes += more_bytes;
     }
     Ok((rows, bytes))
+}
+
+/// Feeds one input to a `COPY ... FROM STDIN`; rows and bytes.
+pub(super) fn copy_input(
+    client: &mut Client,
+    statement: &str,
+    input: &InputPlan,
+    interrupted: &AtomicBool,
+) -> Result<(u64, u64)> {
+    let mut feed = Feed {
+        input: source::open(&input.file, None)?,
+        pos: 0,
+        ready: VecDeque::new(),
+        strip: input
+            .format
+            .trailing_delimiter
+            .then(|| Strip::new(input.format.delimiter)),
+        interrupted,
+        failure: None,
+    };
+    let copied = copy_in(client, statement, &mut feed);
+    match (copied, feed.failure.take()) {
+        (Ok(rows), None) => Ok((rows, feed.pos)),
+        (_, Some(failure)) => Err(failure),
+        (Err(error), None) => Err(of_file(error, input)),
+    }
 }
 
 /// The server's error, which knows a line but no file.

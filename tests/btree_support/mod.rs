@@ -224,6 +224,7 @@ pub(crate) fn index_of(server: &Server, name: &str) -> Index {
         unique: index.get(1),
         primary: false,
         nulls_not_distinct: index.get(5),
+        exclusion: false,
         immediate: true,
         valid: true,
         clustered: false,

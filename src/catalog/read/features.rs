@@ -6,21 +6,17 @@ use pgformat::ids::Oid;
 use postgres::GenericClient;
 
 use super::super::Features;
+use super::{FIRST_NORMAL_OBJECT_ID, constraints};
 use crate::error::Result;
 
 /// Bits of pg_trigger.tgtype. PostgreSQL: `src/include/catalog/pg_trigger.h`.
 const TRIGGER_TYPE_INSERT: i32 = 1 << 2;
 const TRIGGER_TYPE_TRUNCATE: i32 = 1 << 5;
 
-/// The first OID that initdb never gives. PostgreSQL: `src/include/access/transam.h`,
-/// `FirstNormalObjectId`.
-const FIRST_NORMAL_OBJECT_ID: i64 = 16384;
-
 /// The features that are lists, as rows of a table's OID, the list and a name.
 ///
 /// Every list is ordered by name, so that two readings compare. Types within types are looked
-/// for once a type, not once a column. `{enforced}` stands for pg_constraint.conenforced, which
-/// is 18's; on older servers every constraint is enforced.
+/// for once a type, not once a column.
 const LISTS: &str = "
 WITH RECURSIVE attribute AS (
     SELECT a.attrelid, a.attname::text AS attname, a.atttypid
@@ -63,8 +59,8 @@ SELECT oid, list, name FROM (
     SELECT ev_class, 'rule', rulename::text FROM pg_catalog.pg_rewrite
      WHERE ev_class = ANY ($1) AND rulename <> '_RETURN' AND ev_enabled <> 'D'
     UNION ALL
-    SELECT k.conrelid, k.contype::text, k.conname::text FROM pg_catalog.pg_constraint k
-     WHERE k.conrelid = ANY ($1) AND k.contype IN ('c', 'f', 'x') AND {enforced}
+    SELECT k.conrelid, 'exclusion', k.conname::text FROM pg_catalog.pg_constraint k
+     WHERE k.conrelid = ANY ($1) AND k.contype = 'x'
     UNION ALL
     SELECT DISTINCT a.attrelid, 'domain', a.attname || ': ' || d.domain
       FROM attribute a JOIN checked d ON d.whole = a.atttypid
@@ -111,13 +107,8 @@ pub(super) fn read(
             (row.get(0), of_table)
         })
         .collect();
-    let enforced = if version_num >= 180_000 {
-        "k.conenforced"
-    } else {
-        "true"
-    };
     let rows = client.query(
-        &LISTS.replace("{enforced}", enforced),
+        LISTS,
         &[&oids, &TRIGGER_TYPE_INSERT, &TRIGGER_TYPE_TRUNCATE],
     )?;
     for row in &rows {
@@ -128,14 +119,22 @@ pub(super) fn read(
             "insert" => &mut of_table.insert_triggers,
             "truncate" => &mut of_table.truncate_triggers,
             "rule" => &mut of_table.rules,
-            "c" => &mut of_table.checks,
-            "f" => &mut of_table.foreign_keys,
-            "x" => &mut of_table.exclusions,
+            "exclusion" => &mut of_table.exclusions,
             "domain" => &mut of_table.domain_checks,
             "referenced" => &mut of_table.referenced_by,
             other => unreachable!("the query has no list {other}"),
         };
         list.push(row.get(2));
+    }
+    for (table, check) in constraints::checks(client, oids, version_num)? {
+        if let Some(of_table) = features.get_mut(&table) {
+            of_table.checks.push(check);
+        }
+    }
+    for (table, foreign_key) in constraints::foreign_keys(client, oids, version_num)? {
+        if let Some(of_table) = features.get_mut(&table) {
+            of_table.foreign_keys.push(foreign_key);
+        }
     }
     Ok(features)
 }

@@ -41,7 +41,8 @@ pub(super) fn read(
                 c.reltablespace, i.indisunique, i.indisprimary,
                 {nulls_not_distinct},
                 i.indimmediate, i.indisvalid, i.indisclustered, i.indpred IS NOT NULL,
-                c.reloptions, i.indnkeyatts, pg_catalog.pg_get_indexdef(i.indexrelid), i.indrelid
+                c.reloptions, i.indnkeyatts, pg_catalog.pg_get_indexdef(i.indexrelid), i.indrelid,
+                i.indisexclusion
            FROM pg_catalog.pg_index i
            JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
            JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -85,6 +86,7 @@ fn index(row: &Row, columns: Vec<IndexColumn>) -> Result<Index> {
         unique: row.get(5),
         primary: row.get(6),
         nulls_not_distinct: row.get(7),
+        exclusion: row.get(16),
         immediate: row.get(8),
         valid: row.get(9),
         clustered: row.get(10),

@@ -1,17 +1,23 @@
 //! Gives the locked tables new, empty files.
 //!
 //! TRUNCATE does, for all tables in one statement, so that foreign keys among them do not
-//! matter. It is refused where a table that is not loaded references ours, and it would fire
-//! triggers on TRUNCATE: there CLUSTER of the empty table does, which needs a unique index
-//! (a referenced table has one).
+//! matter. It is refused where a table that is not loaded references ours: there CLUSTER of the empty
+//! table does, which needs a btree index (a referenced table has one). Triggers on TRUNCATE are kept
+//! from firing: the role of a replica silences ordinary ones, and those that fire for
+//! replicas too are disabled for the moment.
 
 use std::collections::HashSet;
 
 use pgformat::ids::Oid;
 
+use postgres::{Client, Row};
+
 use super::{Registration, TableToRegister};
-use crate::catalog::{Index, quote_ident};
+use crate::catalog::{Index, Relation, quote_ident};
 use crate::error::{Error, Result};
+
+/// A bit of pg_trigger.tgtype. PostgreSQL: `src/include/catalog/pg_trigger.h`.
+const TRIGGER_TYPE_TRUNCATE: i32 = 1 << 5;
 
 /// How many tables one query looks into for rows.
 const TABLES_PER_QUERY: usize = 100;
@@ -30,7 +36,9 @@ impl Registration<'_> {
     /// Checks emptiness, then empties.
     pub(super) fn empty_all(&mut self) -> Result<()> {
         self.step("truncate");
-        let filled = self.filled()?;
+        let oids: Vec<Oid> = self.tables.iter().map(|t| t.relation.oid).collect();
+        let relations: Vec<&Relation> = self.tables.iter().map(|t| &t.relation).collect();
+        let filled = filled(self.session.client(), &relations)?;
         if let Some(table) = self
             .tables
             .iter()
@@ -42,7 +50,7 @@ impl Registration<'_> {
             )
             .with_hint("Nothing was loaded. --truncate replaces the rows that are there."));
         }
-        let references = self.references()?;
+        let references = references(self.session.client(), &oids)?;
         let routes = routes(&self.tables, &filled, &references)?;
         let mut statements = Vec::new();
         let truncated: Vec<String> = self
@@ -53,7 +61,20 @@ impl Registration<'_> {
             .map(|(table, _)| format!("ONLY {}", table.relation.qualified_name()))
             .collect();
         if !truncated.is_empty() {
-            statements.push(format!("TRUNCATE {}", truncated.join(", ")));
+            let truncate = format!("TRUNCATE {}", truncated.join(", "));
+            let with_triggers: Vec<&Relation> = self
+                .tables
+                .iter()
+                .zip(&routes)
+                .filter(|(_, route)| **route == Route::Truncate)
+                .map(|(table, _)| &table.relation)
+                .filter(|relation| !relation.features.truncate_triggers.is_empty())
+                .collect();
+            statements.push(if with_triggers.is_empty() {
+                truncate
+            } else {
+                without_triggers(self.session.client(), &with_triggers, &truncate)?
+            });
         }
         for (table, route) in self.tables.iter().zip(&routes) {
             if let Route::Cluster(index) = route {
@@ -82,53 +103,115 @@ impl Registration<'_> {
         ))?;
         Ok(())
     }
+}
 
-    /// The tables that have rows. Most have no blocks, which is asked of all at once; of the
-    /// others it is looked whether anybody can see a row.
-    fn filled(&mut self) -> Result<HashSet<Oid>> {
-        let oids: Vec<Oid> = self.tables.iter().map(|t| t.relation.oid).collect();
-        let with_blocks: HashSet<Oid> = self
-            .client()
-            .query(
-                "SELECT o.oid FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS o (oid)
-                  WHERE pg_catalog.pg_relation_size(o.oid::pg_catalog.regclass) > 0",
-                &[&oids],
-            )?
-            .iter()
-            .map(|row| row.get(0))
-            .collect();
-        let mut filled = HashSet::new();
-        let tables: Vec<(Oid, String)> = self
-            .tables
-            .iter()
-            .filter(|t| with_blocks.contains(&t.relation.oid))
-            .map(|t| (t.relation.oid, t.relation.qualified_name()))
-            .collect();
-        for some in tables.chunks(TABLES_PER_QUERY) {
-            let looks: Vec<String> = some
-                .iter()
-                .map(|(_, name)| format!("EXISTS (SELECT FROM ONLY {name})"))
-                .collect();
-            let answers: Vec<bool> = self
-                .client()
-                .query_one(&format!("SELECT ARRAY[{}]", looks.join(", ")), &[])?
-                .get(0);
-            let seen = some.iter().zip(answers).filter(|(_, answer)| *answer);
-            filled.extend(seen.map(|((oid, _), _)| *oid));
-        }
-        Ok(filled)
+/// Refuses, before anything is built, tables that will not be given new files.
+///
+/// # Errors
+/// `0A000` for a table with rows that a table which is not loaded references.
+pub fn refuse_unemptyable(client: &mut Client, tables: &[TableToRegister]) -> Result<()> {
+    let oids: Vec<Oid> = tables.iter().map(|t| t.relation.oid).collect();
+    let references = references(client, &oids)?;
+    // Without references TRUNCATE does for all; then nobody need look for rows.
+    if references.is_empty() {
+        return Ok(());
     }
+    let relations: Vec<&Relation> = tables
+        .iter()
+        .filter(|t| t.truncate_allowed)
+        .map(|t| &t.relation)
+        .collect();
+    let filled = filled(client, &relations)?;
+    routes(tables, &filled, &references).map(|_| ())
+}
 
-    /// Pairs of a table of ours and a table that references it.
-    fn references(&mut self) -> Result<Vec<(Oid, Oid)>> {
-        let oids: Vec<Oid> = self.tables.iter().map(|t| t.relation.oid).collect();
-        let rows = self.client().query(
-            "SELECT DISTINCT confrelid, conrelid FROM pg_catalog.pg_constraint
-              WHERE contype = 'f' AND confrelid = ANY ($1)",
+/// The tables that have rows. Most have no blocks, which is asked of all at once; of the
+/// others it is looked whether anybody can see a row.
+fn filled(client: &mut Client, tables: &[&Relation]) -> Result<HashSet<Oid>> {
+    let oids: Vec<Oid> = tables.iter().map(|t| t.oid).collect();
+    let with_blocks: HashSet<Oid> = client
+        .query(
+            "SELECT o.oid FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS o (oid)
+              WHERE pg_catalog.pg_relation_size(o.oid::pg_catalog.regclass) > 0",
             &[&oids],
-        )?;
-        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+        )?
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    let mut filled = HashSet::new();
+    let tables: Vec<(Oid, String)> = tables
+        .iter()
+        .filter(|t| with_blocks.contains(&t.oid))
+        .map(|t| (t.oid, t.qualified_name()))
+        .collect();
+    for some in tables.chunks(TABLES_PER_QUERY) {
+        let looks: Vec<String> = some
+            .iter()
+            .map(|(_, name)| format!("EXISTS (SELECT FROM ONLY {name})"))
+            .collect();
+        let answers: Vec<bool> = client
+            .query_one(&format!("SELECT ARRAY[{}]", looks.join(", ")), &[])?
+            .get(0);
+        let seen = some.iter().zip(answers).filter(|(_, answer)| *answer);
+        filled.extend(seen.map(|((oid, _), _)| *oid));
     }
+    Ok(filled)
+}
+
+/// Pairs of a table of ours and a table that references it.
+fn references(client: &mut Client, oids: &[Oid]) -> Result<Vec<(Oid, Oid)>> {
+    let rows = client.query(
+        "SELECT DISTINCT confrelid, conrelid FROM pg_catalog.pg_constraint
+          WHERE contype = 'f' AND confrelid = ANY ($1)",
+        &[&oids],
+    )?;
+    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+/// The TRUNCATE with its triggers silenced.
+fn without_triggers(client: &mut Client, tables: &[&Relation], truncate: &str) -> Result<String> {
+    let oids: Vec<Oid> = tables.iter().map(|relation| relation.oid).collect();
+    let rows = client.query(
+        "SELECT tgrelid, tgname::text, tgenabled = 'A'
+           FROM pg_catalog.pg_trigger
+          WHERE tgrelid = ANY ($1) AND NOT tgisinternal AND tgenabled IN ('A', 'R')
+            AND tgtype::pg_catalog.int4 & $2 <> 0
+          ORDER BY tgrelid, tgname",
+        &[&oids, &TRIGGER_TYPE_TRUNCATE],
+    )?;
+    let role: String = client
+        .query_one(
+            "SELECT pg_catalog.current_setting('session_replication_role')",
+            &[],
+        )?
+        .get(0);
+    let alter = |row: &Row, what: &str| {
+        let (oid, trigger): (Oid, String) = (row.get(0), row.get(1));
+        let relation = tables.iter().find(|relation| relation.oid == oid);
+        let table = relation.expect("a trigger of one of these tables");
+        format!(
+            "ALTER TABLE ONLY {} {what} TRIGGER {}",
+            table.qualified_name(),
+            quote_ident(&trigger)
+        )
+    };
+    // Event triggers on ALTER TABLE are silent in this role too.
+    let mut statements = vec!["SET LOCAL session_replication_role = replica".to_owned()];
+    statements.extend(rows.iter().map(|row| alter(row, "DISABLE")));
+    statements.push(truncate.to_owned());
+    statements.extend(rows.iter().map(|row| {
+        let always: bool = row.get(2);
+        alter(
+            row,
+            if always {
+                "ENABLE ALWAYS"
+            } else {
+                "ENABLE REPLICA"
+            },
+        )
+    }));
+    statements.push(format!("SET LOCAL session_replication_role = {role}"));
+    Ok(statements.join("; "))
 }
 
 /// CLUSTER marks its index as the one to cluster on; the mark goes back to where it was.
@@ -147,11 +230,7 @@ fn routes(
     references: &[(Oid, Oid)],
 ) -> Result<Vec<Route>> {
     // TRUNCATE takes the largest set in which nobody is referenced from outside.
-    let mut truncated: HashSet<Oid> = tables
-        .iter()
-        .filter(|t| t.relation.features.truncate_triggers.is_empty())
-        .map(|t| t.relation.oid)
-        .collect();
+    let mut truncated: HashSet<Oid> = tables.iter().map(|t| t.relation.oid).collect();
     loop {
         let before = truncated.len();
         for (referenced, by) in references {
@@ -171,7 +250,7 @@ fn routes(
                 return Ok(Route::Truncate);
             }
             if filled.contains(&relation.oid) {
-                return Err(cannot_truncate(table, references));
+                return Err(cannot_truncate(relation));
             }
             if !table.native {
                 return Ok(Route::Keep);
@@ -179,46 +258,34 @@ fn routes(
             let clusterable = |i: &Index| {
                 i.access_method == "btree"
                     && i.valid
-                    && i.unique
                     && !i.has_predicate
                     && i.columns.iter().all(|c| c.attnum > 0)
             };
             match relation.indexes.iter().position(clusterable) {
                 Some(index) => Ok(Route::Cluster(index)),
-                None => Err(cannot_truncate(table, references)),
+                None => Err(cannot_truncate(relation)),
             }
         })
         .collect()
 }
 
-fn cannot_truncate(table: &TableToRegister, references: &[(Oid, Oid)]) -> Error {
-    let relation = &table.relation;
-    let referenced = references.iter().any(|(to, _)| *to == relation.oid);
-    if referenced && relation.features.truncate_triggers.is_empty() {
-        Error::refused(
-            "0A000",
-            "cannot truncate a table referenced in a foreign key constraint",
-        )
-        .with_detail(format!(
-            "Table \"{}\" is referenced by {}.",
-            relation.name,
-            relation.features.referenced_by.join(", ")
-        ))
-        .with_hint("Load those tables in the same command.")
-    } else {
-        Error::unsupported(format!(
-            "table \"{}\" has triggers on TRUNCATE: {}",
-            relation.name,
-            relation.features.truncate_triggers.join(", ")
-        ))
-        .with_hint("Disable them for the load.")
-    }
+fn cannot_truncate(relation: &Relation) -> Error {
+    Error::refused(
+        "0A000",
+        "cannot truncate a table referenced in a foreign key constraint",
+    )
+    .with_detail(format!(
+        "Table \"{}\" is referenced by {}.",
+        relation.name,
+        relation.features.referenced_by.join(", ")
+    ))
+    .with_hint("Load those tables in the same command.")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Features, Relation};
+    use crate::catalog::Features;
 
     fn table(oid: Oid) -> TableToRegister {
         TableToRegister {
@@ -240,6 +307,7 @@ mod tests {
             },
             truncate_allowed: true,
             native: true,
+            checks_references: false,
         }
     }
 

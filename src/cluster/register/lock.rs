@@ -1,10 +1,11 @@
-//! Locks the tables and checks that the plan still holds.
+//! Locks the tables, and those that they reference, and checks that the plan still holds.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pgformat::ids::Oid;
 
-use super::{Blocker, Event, Registration};
+use super::{Blocker, Event, Registration, TableToRegister};
 use crate::catalog::{Relation, read};
 use crate::error::{Class, Error, Result};
 
@@ -19,12 +20,13 @@ impl Registration<'_> {
         if self.tables.is_empty() {
             return Ok(());
         }
+        let locks = locks(&self.tables);
+        self.lock(&locks)?;
         let names: Vec<String> = self
             .tables
             .iter()
             .map(|t| t.relation.qualified_name())
             .collect();
-        self.lock(&names)?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let oids = read::resolve(self.client(), &names)?;
         let changed = |relation: &Relation, what: String| {
@@ -52,11 +54,10 @@ impl Registration<'_> {
         Ok(())
     }
 
-    /// Locks the tables that were taken, with these names, all in one statement. An attempt that
-    /// meets a lock gives all back before the next, so that nobody waits for us meanwhile.
-    fn lock(&mut self, names: &[String]) -> Result<()> {
-        let list: Vec<String> = names.iter().map(|name| format!("ONLY {name}")).collect();
-        let list = list.join(", ");
+    /// Takes the locks in their order. An attempt that meets a lock gives all back before the
+    /// next, so that nobody waits for us meanwhile.
+    fn lock(&mut self, locks: &[TableLock]) -> Result<()> {
+        let statements = lock_statements(locks);
         let begin = Instant::now();
         loop {
             let left = self.options.lock_wait.saturating_sub(begin.elapsed());
@@ -68,7 +69,7 @@ impl Registration<'_> {
                 "SAVEPOINT pgpagewrite_lock;
                  SET LOCAL lock_timeout = '{attempt_ms}ms';
                  SET LOCAL statement_timeout = '{statement_ms}ms';
-                 LOCK TABLE {list} IN ACCESS EXCLUSIVE MODE;
+                 {statements};
                  RELEASE SAVEPOINT pgpagewrite_lock"
             ));
             let Err(error) = locked else {
@@ -82,10 +83,10 @@ impl Registration<'_> {
             self.client()
                 .batch_execute("ROLLBACK TO SAVEPOINT pgpagewrite_lock")?;
             // Whoever held us up may be gone by now; the first table stands for all then.
-            let (blocked, blockers) = self.blocked()?.unwrap_or_default();
+            let (blocked, blockers) = self.blocked(locks)?.unwrap_or_default();
             let waited = begin.elapsed();
             (self.options.progress)(&Event::Waiting {
-                table: &names[blocked],
+                table: &locks[blocked].qualified_name,
                 blockers: &blockers,
                 waited,
             });
@@ -96,7 +97,7 @@ impl Registration<'_> {
                     "55P03",
                     format!(
                         "could not obtain lock on relation \"{}\" within {} s",
-                        self.tables[blocked].relation.name,
+                        locks[blocked].name,
                         self.options.lock_wait.as_secs()
                     ),
                 )
@@ -109,51 +110,100 @@ impl Registration<'_> {
         }
     }
 
-    /// The first table, in the order of locking, that somebody else holds a lock on, and who
-    /// does. Any lock conflicts with ours.
-    fn blocked(&mut self) -> Result<Option<(usize, Vec<Blocker>)>> {
-        let oids: Vec<Oid> = self.tables.iter().map(|t| t.relation.oid).collect();
-        let first: Option<Oid> = self
-            .client()
-            .query_one(
-                "SELECT min(l.relation)
-                   FROM pg_catalog.pg_locks l
-                  WHERE l.locktype = 'relation' AND l.relation = ANY ($1) AND l.granted
-                    AND l.database = (SELECT oid FROM pg_catalog.pg_database
-                                       WHERE datname = pg_catalog.current_database())
-                    AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()",
-                &[&oids],
-            )?
-            .get(0);
-        let Some(first) = first else { return Ok(None) };
-        // The tables stand in the order of their OIDs.
-        let number = oids.binary_search(&first).unwrap_or_default();
-        Ok(Some((number, self.blockers(first)?)))
-    }
-
-    /// Whoever holds any lock on the table holds one that conflicts with ours.
-    fn blockers(&mut self, table: Oid) -> Result<Vec<Blocker>> {
+    /// The first table, in the order of locking, that somebody else holds a conflicting lock on,
+    /// and who does.
+    fn blocked(&mut self, locks: &[TableLock]) -> Result<Option<(usize, Vec<Blocker>)>> {
+        let oids: Vec<Oid> = locks.iter().map(|lock| lock.oid).collect();
+        let exclusive: Vec<bool> = locks.iter().map(|lock| lock.exclusive).collect();
         let rows = self.client().query(
-            "SELECT DISTINCT coalesce(l.pid, 0), coalesce(a.usename::text, ''),
+            "SELECT l.relation, coalesce(l.pid, 0), coalesce(a.usename::text, ''),
                     coalesce(a.application_name, ''),
                     coalesce(a.state || ': ' || pg_catalog.left(a.query, 60), '')
-               FROM pg_catalog.pg_locks l
+               FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.oid[]),
+                               pg_catalog.unnest($2::pg_catalog.bool[])) AS t (oid, exclusive)
+               JOIN pg_catalog.pg_locks l ON l.relation = t.oid
                LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-              WHERE l.locktype = 'relation' AND l.relation = $1 AND l.granted
+              WHERE l.locktype = 'relation' AND l.granted
+                AND (t.exclusive OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'))
                 AND l.database = (SELECT oid FROM pg_catalog.pg_database
                                    WHERE datname = pg_catalog.current_database())
                 AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
-              ORDER BY 1",
-            &[&table],
+              GROUP BY 1, 2, 3, 4, 5
+              ORDER BY 1, 2",
+            &[&oids, &exclusive],
         )?;
-        Ok(rows
+        let Some(first) = rows.first().map(|row| row.get::<_, Oid>(0)) else {
+            return Ok(None);
+        };
+        let number = oids.binary_search(&first).unwrap_or_default();
+        let blockers = rows
             .iter()
+            .take_while(|row| row.get::<_, Oid>(0) == first)
             .map(|row| Blocker {
-                pid: row.get(0),
-                user: row.get(1),
-                application: row.get(2),
-                activity: row.get(3),
+                pid: row.get(1),
+                user: row.get(2),
+                application: row.get(3),
+                activity: row.get(4),
             })
-            .collect())
+            .collect();
+        Ok(Some((number, blockers)))
     }
+}
+
+/// A lock that the registration takes on a table.
+struct TableLock {
+    oid: Oid,
+    /// Unqualified, for messages.
+    name: String,
+    qualified_name: String,
+    /// ACCESS EXCLUSIVE, of a table that is loaded. Else SHARE ROW EXCLUSIVE, as ALTER TABLE ADD
+    /// FOREIGN KEY takes it on the referenced table: reading goes on, no row goes.
+    exclusive: bool,
+}
+
+/// All locks, in the order of OIDs: two runs of this program never wait for each other.
+fn locks(tables: &[TableToRegister]) -> Vec<TableLock> {
+    let mut locks: BTreeMap<Oid, TableLock> = tables
+        .iter()
+        .flat_map(TableToRegister::referenced)
+        .map(|referenced| {
+            let lock = TableLock {
+                oid: referenced.oid,
+                name: referenced.name.clone(),
+                qualified_name: referenced.qualified_name.clone(),
+                exclusive: false,
+            };
+            (lock.oid, lock)
+        })
+        .collect();
+    locks.extend(tables.iter().map(|table| {
+        let lock = TableLock {
+            oid: table.relation.oid,
+            name: table.relation.name.clone(),
+            qualified_name: table.relation.qualified_name(),
+            exclusive: true,
+        };
+        (lock.oid, lock)
+    }));
+    locks.into_values().collect()
+}
+
+/// As few LOCK statements as the order allows.
+fn lock_statements(locks: &[TableLock]) -> String {
+    let statements: Vec<String> = locks
+        .chunk_by(|a, b| a.exclusive == b.exclusive)
+        .map(|alike| {
+            let names: Vec<String> = alike
+                .iter()
+                .map(|lock| format!("ONLY {}", lock.qualified_name))
+                .collect();
+            let mode = if alike[0].exclusive {
+                "ACCESS EXCLUSIVE"
+            } else {
+                "SHARE ROW EXCLUSIVE"
+            };
+            format!("LOCK TABLE {} IN {mode} MODE", names.join(", "))
+        })
+        .collect();
+    statements.join("; ")
 }

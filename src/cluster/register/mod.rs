@@ -3,11 +3,13 @@
 //! ```text
 //! begin    CHECKPOINT, if there was none moments ago · BEGIN, READ COMMITTED, time limits off
 //!          a schema script may run here, in the same transaction
-//! take     LOCK ONLY ... ACCESS EXCLUSIVE, waits bounded · catalogs read again and compared
+//! take     LOCK ONLY ... ACCESS EXCLUSIVE, and tables that they reference in SHARE ROW EXCLUSIVE;
+//!          waits bounded · catalogs read again and compared
 //!          with the plan · still empty? · TRUNCATE or CLUSTER: new, empty files
 //! put      CHECKPOINT · journal · rename the built files over the empty ones · fsync the
 //!          directories · UPDATE pg_class
 //!          the server's parts: COPY of other tables, REINDEX of other indexes
+//! check    CHECK constraints and foreign keys, by queries over the new rows
 //! commit   who reads the WAL, asked again · COMMIT, and if its answer is lost,
 //!          pg_xact_status
 //! ```
@@ -17,11 +19,14 @@
 //! `put` nothing may touch the tables through the server: it would keep a block or a
 //! descriptor of the empty files.
 
+mod check;
 mod commit;
 mod empty;
+mod exclusion;
 mod lock;
 mod put;
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,14 +34,16 @@ use std::time::Duration;
 use pgformat::ids::Oid;
 use postgres::Client;
 
+pub use check::{CheckMeans, Violation};
 pub use commit::Committed;
+pub use empty::refuse_unemptyable;
 
 use super::facts::Consumers;
 use super::journal::JournalOnDisk;
 use super::script;
 use super::session::{Session, plan_tables};
 use super::staging::{MANY_FILES, SyncedDirectory};
-use crate::catalog::{Relation, quote_ident};
+use crate::catalog::{Index, ReferencedTable, Relation, quote_ident};
 use crate::error::{Error, Result};
 
 /// How a registration behaves.
@@ -116,6 +123,22 @@ pub struct TableToRegister {
     pub truncate_allowed: bool,
     /// Its files are built by us; else the server's COPY fills it in the same transaction.
     pub native: bool,
+    /// Its foreign keys are checked by [`Registration::check_references`]: the tables that they
+    /// reference are locked too, so that no referenced row goes before the end.
+    pub checks_references: bool,
+}
+
+impl TableToRegister {
+    /// The tables whose rows its foreign keys need.
+    fn referenced(&self) -> impl Iterator<Item = &ReferencedTable> {
+        let foreign_keys = self
+            .checks_references
+            .then_some(&self.relation.features.foreign_keys);
+        foreign_keys
+            .into_iter()
+            .flatten()
+            .flat_map(|foreign_key| &foreign_key.referenced_tables)
+    }
 }
 
 /// A built fork or two of a relation, and what pg_class is to say of it.
@@ -245,7 +268,10 @@ impl<'s> Registration<'s> {
         self.settings()?;
         let relations = tables
             .iter()
-            .map(|t| 3 + t.relation.indexes.len())
+            .map(|t| {
+                let referenced = t.referenced().map(|r| r.oid).collect::<HashSet<_>>();
+                3 + t.relation.indexes.len() + referenced.len()
+            })
             .sum::<usize>();
         self.session.facts.check_lock_capacity(relations)?;
         self.tables = tables;
@@ -272,40 +298,15 @@ impl<'s> Registration<'s> {
 
     /// The server's own `COPY ... FROM STDIN`, fed by `reader`; returns the rows.
     pub fn copy_in(&mut self, statement: &str, reader: &mut dyn Read) -> Result<u64> {
-        let mut writer = self.session.client().copy_in(statement)?;
-        let mut buffer = vec![0; 1 << 18];
-        loop {
-            let n = match reader.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(n) => n,
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(e) => {
-                    // Dropping the writer makes the server abandon the COPY.
-                    drop(writer);
-                    return Err(Error::io("read file", "input", &e));
-                }
-            };
-            if let Err(e) = std::io::Write::write_all(&mut writer, &buffer[..n]) {
-                // The server's own error comes with the end of the COPY.
-                return Err(match writer.finish() {
-                    Err(error) => error.into(),
-                    Ok(_) => Error::environment("08006", format!("could not send data: {e}")),
-                });
-            }
-        }
-        Ok(writer.finish()?)
+        copy_in(self.client(), statement, reader)
     }
 
     /// Has the server build an index over files that were put in place.
     ///
     /// # Errors
     /// The server's, as `23505` for a duplicate key.
-    pub fn reindex(&mut self, index: &crate::catalog::Index) -> Result<()> {
-        self.client().batch_execute(&format!(
-            "REINDEX INDEX {}.{}",
-            quote_ident(&index.schema),
-            quote_ident(&index.name)
-        ))?;
+    pub fn reindex(&mut self, index: &Index) -> Result<()> {
+        self.client().batch_execute(&reindex_statement(index))?;
         self.open_indexes.retain(|(oid, _)| *oid != index.oid);
         Ok(())
     }
@@ -378,6 +379,40 @@ impl<'s> Registration<'s> {
     fn step(&mut self, step: &'static str) {
         (self.options.progress)(&Event::Step(step));
     }
+}
+
+/// The server's own `COPY ... FROM STDIN`, fed by `reader`; returns the rows.
+pub fn copy_in(client: &mut Client, statement: &str, reader: &mut dyn Read) -> Result<u64> {
+    let mut writer = client.copy_in(statement)?;
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let n = match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(e) => {
+                // Dropping the writer makes the server abandon the COPY.
+                drop(writer);
+                return Err(Error::io("read file", "input", &e));
+            }
+        };
+        if let Err(e) = std::io::Write::write_all(&mut writer, &buffer[..n]) {
+            // The server's own error comes with the end of the COPY.
+            return Err(match writer.finish() {
+                Err(error) => error.into(),
+                Ok(_) => Error::environment("08006", format!("could not send data: {e}")),
+            });
+        }
+    }
+    Ok(writer.finish()?)
+}
+
+fn reindex_statement(index: &Index) -> String {
+    format!(
+        "REINDEX INDEX {}.{}",
+        quote_ident(&index.schema),
+        quote_ident(&index.name)
+    )
 }
 
 /// Has the server make a checkpoint.

@@ -1,0 +1,187 @@
+//! CHECK constraints and foreign keys of tables, as queries over rows need them.
+//!
+//! A CHECK constraint can be evaluated after all rows are in place when it cannot tell: it calls
+//! nothing volatile, and nothing that may read tables. The functions it calls stand in its
+//! stored tree of nodes, `pg_constraint.conbin`.
+
+use pgformat::ids::Oid;
+use postgres::GenericClient;
+
+use super::super::{Check, ForeignKey, ReferencedTable};
+use crate::error::Result;
+
+/// `{enforced}` stands for pg_constraint.conenforced, which is 18's.
+///
+/// A function of initdb's that is stable answers the same within a transaction, but for a few
+/// that read tables or tell the statement's time. One of a user is believed to be immutable when
+/// it is declared so and its body, as far as it can be seen, reads nothing and calls nothing
+/// of a user.
+const CHECKS: &str = r"
+SELECT k.conrelid, k.conname::text,
+       coalesce(pg_catalog.pg_get_expr(k.conbin, k.conrelid), 'true'),
+       CASE WHEN pg_catalog.strpos(k.conbin::text, '{COERCETODOMAIN ') > 0
+            THEN 'it has a cast to a domain'
+            ELSE (SELECT 'it calls ' || pg_catalog.min(p.oid::pg_catalog.regprocedure::text)
+                    FROM pg_catalog.pg_proc p
+                    JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+                   CROSS JOIN LATERAL (SELECT coalesce(pg_catalog.pg_get_function_sqlbody(p.oid),
+                                                       p.prosrc)) AS b (body)
+                   WHERE p.oid IN (
+                         SELECT m[1]::pg_catalog.oid
+                           FROM pg_catalog.regexp_matches(k.conbin::text,
+                                    E':(?:funcid|opfuncid) (\\d+)', 'g') m
+                         UNION
+                         SELECT o.oprcode
+                           FROM pg_catalog.regexp_matches(k.conbin::text,
+                                    E':(?:opno (\\d+)|opnos \\(o ([\\d ]+)\\))', 'g') m
+                          CROSS JOIN pg_catalog.string_to_table(coalesce(m[1], m[2]), ' ') AS s (n)
+                           JOIN pg_catalog.pg_operator o ON o.oid = s.n::pg_catalog.oid)
+                     AND CASE WHEN p.oid::int8 < $2
+                              THEN p.provolatile = 'v' OR p.proname ~ '_to_xml|^statement_timestamp$'
+                              WHEN p.provolatile <> 'i' THEN true
+                              WHEN l.lanname IN ('c', 'internal') THEN false
+                              WHEN l.lanname NOT IN ('sql', 'plpgsql') THEN true
+                              ELSE b.body ~* E'\\m(from|table|perform|execute|call)\\M'
+                                OR EXISTS (SELECT FROM pg_catalog.pg_proc q
+                                             JOIN pg_catalog.pg_language m ON m.oid = q.prolang
+                                            WHERE q.oid::int8 >= $2
+                                              AND m.lanname NOT IN ('c', 'internal')
+                                              AND b.body ~* (E'\\m' || pg_catalog.regexp_replace(
+                                                      q.proname, E'(\\W)', E'\\\\\\1', 'g') || E'\\M'))
+                         END)
+       END
+  FROM pg_catalog.pg_constraint k
+ WHERE k.conrelid = ANY ($1) AND k.contype = 'c' AND {enforced}
+ ORDER BY k.conrelid, k.conname";
+
+/// A foreign key is checked for a new row by its trigger, and not when that is disabled. The
+/// rows of pg_constraint for partitions of the referenced table have no such trigger.
+///
+/// PostgreSQL: src/backend/utils/adt/ri_triggers.c, `RI_Initial_Check` and `ri_GenerateQual`.
+const FOREIGN_KEYS: &str = "
+SELECT k.conrelid, k.conname::text, c.columns, r.relname::text,
+       CASE r.relkind WHEN 'p' THEN '' ELSE 'ONLY ' END
+           || pg_catalog.format('%I.%I', rn.nspname, r.relname),
+       c.joined, c.first_referenced, k.confmatchtype = 'f', k.condeferred,
+       t.oids, t.names, t.qualified_names,
+       coalesce((pg_catalog.to_jsonb(k) ->> 'conperiod')::bool, false)
+  FROM pg_catalog.pg_constraint k
+  JOIN pg_catalog.pg_class r ON r.oid = k.confrelid
+  JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
+  JOIN pg_catalog.pg_trigger g
+    ON g.tgconstraint = k.oid AND g.tgrelid = k.conrelid AND g.tgtype::int4 & 4 <> 0
+   AND g.tgenabled IN ('A', CASE pg_catalog.current_setting('session_replication_role')
+                                 WHEN 'replica' THEN 'R' ELSE 'O' END)
+ CROSS JOIN LATERAL (
+       SELECT pg_catalog.array_agg(fa.attname::text ORDER BY x.n) AS columns,
+              pg_catalog.string_agg(
+                  pg_catalog.format('pk.%I', pa.attname)
+                  || CASE WHEN o.oprleft <> pa.atttypid
+                          THEN (SELECT pg_catalog.format('::%I.%I', tn.nspname, ty.typname)
+                                  FROM pg_catalog.pg_type ty
+                                  JOIN pg_catalog.pg_namespace tn ON tn.oid = ty.typnamespace
+                                 WHERE ty.oid = o.oprleft) ELSE '' END
+                  || pg_catalog.format(' OPERATOR(%I.%s) ', os.nspname, o.oprname)
+                  || pg_catalog.format('fk.%I', fa.attname)
+                  || CASE WHEN o.oprright <> fa.atttypid
+                          THEN (SELECT pg_catalog.format('::%I.%I', tn.nspname, ty.typname)
+                                  FROM pg_catalog.pg_type ty
+                                  JOIN pg_catalog.pg_namespace tn ON tn.oid = ty.typnamespace
+                                 WHERE ty.oid = o.oprright) ELSE '' END
+                  || CASE WHEN pa.attcollation <> fa.attcollation AND pa.attcollation <> 0
+                          THEN (SELECT pg_catalog.format(' COLLATE %I.%I', cn.nspname, co.collname)
+                                  FROM pg_catalog.pg_collation co
+                                  JOIN pg_catalog.pg_namespace cn ON cn.oid = co.collnamespace
+                                 WHERE co.oid = pa.attcollation) ELSE '' END,
+                  ' AND ' ORDER BY x.n) AS joined,
+              pg_catalog.min(pg_catalog.quote_ident(pa.attname)) FILTER (WHERE x.n = 1)
+                  AS first_referenced
+         FROM ROWS FROM (pg_catalog.unnest(k.conkey), pg_catalog.unnest(k.confkey),
+                         pg_catalog.unnest(k.conpfeqop)) WITH ORDINALITY AS x (f, p, op, n)
+         JOIN pg_catalog.pg_attribute fa ON fa.attrelid = k.conrelid AND fa.attnum = x.f
+         JOIN pg_catalog.pg_attribute pa ON pa.attrelid = k.confrelid AND pa.attnum = x.p
+         JOIN pg_catalog.pg_operator o ON o.oid = x.op
+         JOIN pg_catalog.pg_namespace os ON os.oid = o.oprnamespace) c
+ CROSS JOIN LATERAL (
+       SELECT pg_catalog.array_agg(l.oid ORDER BY l.oid) AS oids,
+              pg_catalog.array_agg(l.relname::text ORDER BY l.oid) AS names,
+              pg_catalog.array_agg(pg_catalog.format('%I.%I', ln.nspname, l.relname)
+                                   ORDER BY l.oid) AS qualified_names
+         FROM pg_catalog.pg_class l
+         JOIN pg_catalog.pg_namespace ln ON ln.oid = l.relnamespace
+        WHERE l.oid = k.confrelid
+           OR l.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(k.confrelid))) t
+ WHERE k.conrelid = ANY ($1) AND k.contype = 'f' AND {enforced}
+ ORDER BY k.conrelid, k.condeferred, g.tgname";
+
+/// The CHECK constraints of tables, with the tables' OIDs.
+pub(super) fn checks(
+    client: &mut impl GenericClient,
+    tables: &[Oid],
+    version_num: i32,
+) -> Result<Vec<(Oid, Check)>> {
+    let query = CHECKS.replace("{enforced}", enforced(version_num));
+    let rows = client.query(&query, &[&tables, &super::FIRST_NORMAL_OBJECT_ID])?;
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let check = Check {
+                name: row.get(1),
+                condition: row.get(2),
+                only_by_copy: row.get(3),
+            };
+            (row.get(0), check)
+        })
+        .collect())
+}
+
+/// The foreign keys of tables, with the tables' OIDs.
+pub(super) fn foreign_keys(
+    client: &mut impl GenericClient,
+    tables: &[Oid],
+    version_num: i32,
+) -> Result<Vec<(Oid, ForeignKey)>> {
+    let query = FOREIGN_KEYS.replace("{enforced}", enforced(version_num));
+    let rows = client.query(&query, &[&tables])?;
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let oids: Vec<Oid> = row.get(9);
+            let names: Vec<String> = row.get(10);
+            let qualified_names: Vec<String> = row.get(11);
+            let referenced_tables = oids
+                .into_iter()
+                .zip(names)
+                .zip(qualified_names)
+                .map(|((oid, name), qualified_name)| ReferencedTable {
+                    oid,
+                    name,
+                    qualified_name,
+                })
+                .collect();
+            let temporal: bool = row.get(12);
+            let foreign_key = ForeignKey {
+                name: row.get(1),
+                columns: row.get(2),
+                referenced: row.get(3),
+                from_item: row.get(4),
+                join: row.get(5),
+                first_referenced_column: row.get(6),
+                match_full: row.get(7),
+                deferred: row.get(8),
+                referenced_tables,
+                only_by_copy: temporal.then(|| "it is temporal".to_owned()),
+            };
+            (row.get(0), foreign_key)
+        })
+        .collect())
+}
+
+/// On servers before 18 every constraint is enforced.
+fn enforced(version_num: i32) -> &'static str {
+    if version_num >= 180_000 {
+        "k.conenforced"
+    } else {
+        "true"
+    }
+}

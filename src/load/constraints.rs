@@ -1,0 +1,153 @@
+//! CHECK constraints, foreign keys and exclusion constraints of tables whose files are in place.
+//!
+//! ```text
+//! CHECK constraints of all tables  >  COPY of other tables, other indexes  >  foreign keys
+//! ```
+//!
+//! That is COPY's own order within a table: CHECK constraints as rows come in, unique keys and
+//! exclusion constraints as they are stored, foreign keys at the end, and deferred ones at
+//! COMMIT. All tables are there before the first foreign key is checked, so that they may
+//! reference each other.
+
+use super::Build;
+use super::built::BuiltTable;
+use super::plan::{How, TablePlan, constraint_names};
+use super::report::{ConstraintKind, ConstraintReport};
+use crate::catalog::Index;
+use crate::cluster::register::{CheckMeans, Registration, Violation};
+use crate::error::{Place, Result};
+use std::time::{Duration, Instant};
+
+impl Build<'_> {
+    /// Evaluates the CHECK constraints of all native tables; for each table how long it took.
+    pub(super) fn check_rows(
+        &self,
+        registration: &mut Registration<'_>,
+        tables: &[TablePlan],
+        built: &[Option<BuiltTable>],
+    ) -> Result<Vec<Duration>> {
+        self.timed(tables, built, |table, built| {
+            let violation = registration.check_rows(&table.relation, self.means())?;
+            refuse(registration, table, built, violation)
+        })
+    }
+
+    /// Checks the foreign keys of all native tables; for each table how long it took.
+    pub(super) fn check_references(
+        &self,
+        registration: &mut Registration<'_>,
+        tables: &[TablePlan],
+        built: &[Option<BuiltTable>],
+    ) -> Result<Vec<Duration>> {
+        let mut times = vec![Duration::ZERO; tables.len()];
+        for deferred in [false, true] {
+            let of_these = self.timed(tables, built, |table, built| {
+                let violation =
+                    registration.check_references(&table.relation, deferred, self.means())?;
+                refuse(registration, table, built, violation)
+            })?;
+            for (time, more) in times.iter_mut().zip(of_these) {
+                *time += more;
+            }
+        }
+        Ok(times)
+    }
+
+    fn means(&self) -> CheckMeans {
+        CheckMeans {
+            workers: self.options.jobs,
+            memory_bytes: self.options.memory_bytes,
+        }
+    }
+
+    /// Does work on every table whose constraints are to be checked and that has rows.
+    fn timed(
+        &self,
+        tables: &[TablePlan],
+        built: &[Option<BuiltTable>],
+        mut work: impl FnMut(&TablePlan, &BuiltTable) -> Result<()>,
+    ) -> Result<Vec<Duration>> {
+        tables
+            .iter()
+            .zip(built)
+            .map(|(table, built)| {
+                let begun = Instant::now();
+                match built {
+                    Some(built) if built.rows > 0 && checks_constraints(table) => {
+                        self.check_interrupt()?;
+                        work(table, built)?;
+                        Ok(begun.elapsed())
+                    }
+                    _ => Ok(Duration::ZERO),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Has the server build the index of an exclusion constraint.
+pub(super) fn exclude(
+    registration: &mut Registration<'_>,
+    table: &TablePlan,
+    built: Option<&BuiltTable>,
+    index: &Index,
+) -> Result<()> {
+    let violation = registration.reindex_exclusion(&table.relation, index)?;
+    let built = built.expect("a native table was built");
+    refuse(registration, table, built, violation)
+}
+
+/// Whether a table is loaded natively and its constraints are not trusted.
+pub(super) fn checks_constraints(table: &TablePlan) -> bool {
+    matches!(&table.how, How::Native(native) if native.checks_constraints)
+}
+
+/// The error of a violation, with the place of its row in the input.
+fn refuse(
+    registration: &mut Registration<'_>,
+    table: &TablePlan,
+    built: &BuiltTable,
+    violation: Option<Violation>,
+) -> Result<()> {
+    let Some(Violation { tid, error }) = violation else {
+        return Ok(());
+    };
+    Err(match tid {
+        None => error,
+        Some(tid) => {
+            let chunk = built.marks.chunk(tid);
+            let row = registration.rows_between(&table.relation, chunk.first, tid)?;
+            let (input, line) = chunk.place(row);
+            error.at(Place {
+                file: table.inputs[input].label.clone(),
+                line,
+                ..Place::default()
+            })
+        }
+    })
+}
+
+/// What the report says of a table's constraints.
+pub(super) fn reports(
+    table: &TablePlan,
+    rows: Duration,
+    references: Duration,
+) -> Vec<ConstraintReport> {
+    if matches!(table.how, How::Server(_)) {
+        return Vec::new();
+    }
+    constraint_names(&table.relation)
+        .into_iter()
+        .map(|(kind, names)| {
+            let time = match kind {
+                ConstraintKind::Check => rows,
+                ConstraintKind::ForeignKey => references,
+            };
+            ConstraintReport {
+                kind,
+                names,
+                checked: checks_constraints(table).then_some(time),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,414 @@
+//! CHECK constraints, foreign keys and exclusion constraints, against what the server's COPY says
+//! of the same tables and inputs: the same rows in the same places, or the same error.
+
+mod emptying;
+mod locks;
+mod report;
+mod run;
+
+use run::{Case, Load, agree};
+
+/// Loads that we do natively.
+const NATIVE: &[Case] = &[
+    Case {
+        name: "of several bad rows and constraints the first row tells, and its first by name",
+        schema: "CREATE TABLE t (a int CONSTRAINT z_small CHECK (a < 10), b text,
+                     CONSTRAINT b_short CHECK (length(b) < 5), CONSTRAINT a_long CHECK (a > 0))",
+        inputs: &[("t", "1,x\n2,\n3,long enough\n-4,also long\n77,y\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a row that fails twice tells the constraint that comes first",
+        schema: "CREATE TABLE t (a int CONSTRAINT z_small CHECK (a < 10), b text,
+                     CONSTRAINT b_short CHECK (length(b) < 5))",
+        inputs: &[("t", "1,x\n20,long enough\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "null passes",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b int CHECK (b > a))",
+        inputs: &[("t", "1,2\n,\n5,\n,7\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a failing row shows its values as COPY does",
+        schema: "CREATE TABLE t (a int CHECK (a <> 3), c char(5), d date, f bool, n numeric(9,3),
+                     v text, x timestamptz, y bytea)",
+        inputs: &[(
+            "t",
+            "1,a,2020-01-01,t,1.5,v,2020-01-01 00:00+00,\\x00\n\
+             3,ab,1999-12-31,f,1.25,\
+             äöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöüäöü,2020-06-01 12:00+02,\n",
+        )],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "an expression that raises an error at a row",
+        schema: "CREATE TABLE t (a int CHECK (100 / a > 0), b text)",
+        inputs: &[("t", "5,x\n4,y\n0,z\n200,w\n0,v\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a bad row before one that raises an error",
+        schema: "CREATE TABLE t (a int CHECK (100 / a > 0), b text)",
+        inputs: &[("t", "5,x\n200,w\n0,z\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "the line of a row behind others of many lines and in a later file",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text)",
+        inputs: &[
+            ("t", "1,\"x\ny\n\nz\"\n2,y\n"),
+            ("t", "3,\"x\ny\"\n4,\"\n\"\n-1,x\n5,y\n"),
+        ],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint that is not valid holds for new rows",
+        schema: "CREATE TABLE t (a int);
+                 ALTER TABLE t ADD CONSTRAINT positive CHECK (a > 0) NOT VALID",
+        inputs: &[("t", "1\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "an inherited constraint counts",
+        schema: "CREATE TABLE parent (a int CONSTRAINT positive CHECK (a > 0));
+                 CREATE TABLE t (b int) INHERITS (parent)",
+        inputs: &[("t", "1,1\n0,1\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint that the planner would believe",
+        schema: "CREATE TABLE t (a int CONSTRAINT positive CHECK (a > 0))",
+        inputs: &[("t", "1\n0\n")],
+        options: "-c constraint_exclusion=on",
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a whole row, the table's own OID, and odd names",
+        schema: "CREATE TABLE \"T's $1\" (\"a b\" int, t text, \"select\" text,
+                     CONSTRAINT \"whole \"\"row\" CHECK (\"T's $1\".* IS NOT NULL),
+                     CONSTRAINT oid CHECK (tableoid <> 0),
+                     CONSTRAINT \"a%\" CHECK (\"select\" LIKE 'a\\%%'))",
+        inputs: &[("\"T's $1\"", "1,x,a%b\n2,,a%\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "functions and operators of users that read nothing",
+        schema: "CREATE FUNCTION even(int) RETURNS bool IMMUTABLE LANGUAGE sql
+                     AS 'SELECT $1 % 2 = 0';
+                 CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq);
+                 CREATE TABLE t (a int CHECK (even(a)), b int CHECK (b === b), d date
+                     CHECK (d < now()))",
+        inputs: &[("t", "2,1,2020-01-01\n4,1,2020-01-01\n6,1,2999-01-01\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint before a bad value",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text)",
+        inputs: &[("t", "1,x\n0,y\nz,w\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a bad value before a constraint",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text)",
+        inputs: &[("t", "1,x\nz,y\n0,w\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint in a file before one with a null",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text NOT NULL)",
+        inputs: &[("t", "1,x\n2,y\n0,w\n"), ("t", "1,\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a null and a constraint in one row",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text NOT NULL)",
+        inputs: &[("t", "1,x\n0,\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint before a duplicate key",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text UNIQUE)",
+        inputs: &[("t", "1,x\n0,y\n2,x\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint behind a duplicate key that is not stored yet",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text UNIQUE)",
+        inputs: &[("t", "1,x\n2,x\n0,y\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a duplicate key in a file before a constraint",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text UNIQUE)",
+        inputs: &[("t", "1,x\n2,x\n"), ("t", "0,y\n")],
+        line: Some(2),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "the values that a foreign key needs",
+        schema: "CREATE TABLE p (a int PRIMARY KEY); INSERT INTO p VALUES (1), (2);
+                 CREATE TABLE t (id int, a int REFERENCES p)",
+        inputs: &[("t", "1,1\n2,\n3,2\n4,1\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a key without a partner",
+        schema: "CREATE TABLE p (a int PRIMARY KEY); INSERT INTO p VALUES (1), (2);
+                 CREATE TABLE t (id int, a int REFERENCES p)",
+        inputs: &[("t", "1,1\n2,\n3,9\n4,8\n")],
+        line: Some(3),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "of several foreign keys the first row tells, and its first by trigger",
+        schema: "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE q (a text PRIMARY KEY);
+                 INSERT INTO p VALUES (1); INSERT INTO q VALUES ('x');
+                 CREATE TABLE t (a int, b text,
+                     CONSTRAINT z FOREIGN KEY (a) REFERENCES p,
+                     CONSTRAINT y FOREIGN KEY (b) REFERENCES q)",
+        inputs: &[("t", "1,x\n1,w\n2,w\n2,x\n")],
+        line: Some(2),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "both keys of one row",
+        schema: "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE q (a text PRIMARY KEY);
+                 INSERT INTO p VALUES (1); INSERT INTO q VALUES ('x');
+                 CREATE TABLE t (a int, b text,
+                     CONSTRAINT z FOREIGN KEY (a) REFERENCES p,
+                     CONSTRAINT y FOREIGN KEY (b) REFERENCES q)",
+        inputs: &[("t", "1,x\n2,w\n")],
+        line: Some(2),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a composite key in another order with nulls",
+        schema: "CREATE TABLE p (a int, b text, PRIMARY KEY (b, a));
+                 INSERT INTO p VALUES (1, 'x'), (2, 'y');
+                 CREATE TABLE t (u text, v bigint, FOREIGN KEY (v, u) REFERENCES p (a, b))",
+        inputs: &[("t", "x,1\n,7\nq,\n,\ny,2\nx,2\n")],
+        line: Some(6),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "match full takes no half keys",
+        schema: "CREATE TABLE p (a int, b int, PRIMARY KEY (a, b)); INSERT INTO p VALUES (1, 1);
+                 CREATE TABLE t (a int, b int, FOREIGN KEY (a, b) REFERENCES p MATCH FULL)",
+        inputs: &[("t", "1,1\n,\n1,\n2,2\n")],
+        line: Some(3),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "match full takes whole and absent keys",
+        schema: "CREATE TABLE p (a int, b int, PRIMARY KEY (a, b)); INSERT INTO p VALUES (1, 1);
+                 CREATE TABLE t (a int, b int, FOREIGN KEY (a, b) REFERENCES p MATCH FULL)",
+        inputs: &[("t", "1,1\n,\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a tree in any order",
+        schema: "CREATE TABLE t (id int PRIMARY KEY, parent int REFERENCES t)",
+        inputs: &[("t", "3,2\n2,1\n1,\n4,4\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a tree with a hole",
+        schema: "CREATE TABLE t (id int PRIMARY KEY, parent int REFERENCES t)",
+        inputs: &[("t", "3,2\n2,5\n1,\n")],
+        line: Some(2),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "keys of other types, collations and domains of one meaning",
+        schema: "CREATE TABLE p (a numeric PRIMARY KEY, v varchar(9) COLLATE \"POSIX\" UNIQUE);
+                 INSERT INTO p VALUES (1.0, 'a'), (2.50, 'b');
+                 CREATE TABLE t (i int REFERENCES p, v text COLLATE \"C\" REFERENCES p (v))",
+        inputs: &[("t", "1,a\n1,b\n,a\n2,a\n")],
+        line: Some(4),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a partitioned table that is referenced",
+        schema: "CREATE TABLE p (a int PRIMARY KEY) PARTITION BY RANGE (a);
+                 CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+                 CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20);
+                 INSERT INTO p VALUES (1), (15);
+                 CREATE TABLE t (a int REFERENCES p)",
+        inputs: &[("t", "1\n15\n3\n")],
+        line: Some(3),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "rows of a referenced table's children do not count",
+        schema: "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE c () INHERITS (p);
+                 INSERT INTO p VALUES (1); INSERT INTO c VALUES (2);
+                 CREATE TABLE t (a int REFERENCES p)",
+        inputs: &[("t", "1\n2\n")],
+        line: Some(2),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a deferred key is told after the others",
+        schema: "CREATE TABLE p (a int PRIMARY KEY); INSERT INTO p VALUES (1);
+                 CREATE TABLE t (a int REFERENCES p DEFERRABLE INITIALLY DEFERRED,
+                                 b int REFERENCES p DEFERRABLE)",
+        inputs: &[("t", "1,1\n2,1\n1,3\n")],
+        line: Some(3),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a deferred key is checked before commit",
+        schema: "CREATE TABLE p (a int PRIMARY KEY); INSERT INTO p VALUES (1);
+                 CREATE TABLE t (a int REFERENCES p DEFERRABLE INITIALLY DEFERRED)",
+        inputs: &[("t", "1\n2\n")],
+        line: Some(2),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "tables of one load that need each other",
+        schema: "CREATE TABLE p (a int PRIMARY KEY, b int);
+                 CREATE TABLE t (a int PRIMARY KEY, b int REFERENCES p);
+                 ALTER TABLE p ADD FOREIGN KEY (b) REFERENCES t DEFERRABLE INITIALLY DEFERRED",
+        inputs: &[("p", "1,7\n2,8\n"), ("t", "7,2\n8,1\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a key that is not valid holds for new rows",
+        schema: "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE t (a int);
+                 ALTER TABLE t ADD CONSTRAINT k FOREIGN KEY (a) REFERENCES p NOT VALID",
+        inputs: &[("t", "1\n")],
+        line: Some(1),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a key whose triggers are disabled is not checked",
+        schema: "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE t (a int REFERENCES p);
+                 ALTER TABLE t DISABLE TRIGGER ALL",
+        inputs: &[("t", "1\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a referenced table without rows is loaded alone",
+        schema: "CREATE TABLE t (a int PRIMARY KEY, b text UNIQUE); CREATE INDEX ON t (b, a);
+                 CREATE TABLE c (a int REFERENCES t, b text REFERENCES t (b))",
+        inputs: &[("t", "3,x\n1,y\n2,z\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a deferrable unique key is checked",
+        schema: "CREATE TABLE t (a int CONSTRAINT u UNIQUE DEFERRABLE INITIALLY DEFERRED, b int)",
+        inputs: &[("t", "1,1\n2,1\n1,3\n")],
+        line: Some(3),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "row security does not bind a superuser",
+        schema: "CREATE TABLE t (a int); ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+                 ALTER TABLE t FORCE ROW LEVEL SECURITY;
+                 CREATE POLICY none ON t USING (false) WITH CHECK (false)",
+        inputs: &[("t", "1\n2\n")],
+        ..Case::LOADED
+    },
+];
+
+/// What came with 18.
+const NATIVE_ON_18: &[Case] = &[Case {
+    name: "constraints that are not enforced",
+    schema: "CREATE TABLE p (a int PRIMARY KEY);
+             CREATE TABLE t (a int CHECK (a > 5) NOT ENFORCED REFERENCES p NOT ENFORCED)",
+    inputs: &[("t", "1\n2\n")],
+    since: 18,
+    ..Case::LOADED
+}];
+
+/// Loads in which the server builds an index, and that we do natively else.
+const WITH_SERVER_INDEX: &[Case] = &[
+    Case {
+        name: "an exclusion constraint without conflicts",
+        schema: "CREATE TABLE t (a int, b text, EXCLUDE USING hash (a WITH =),
+                     EXCLUDE USING btree (b WITH =) WHERE (a > 2))",
+        inputs: &[("t", "1,x\n2,x\n3,x\n,y\n,y\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "an index over the condition itself",
+        schema: "CREATE TABLE t (a int CHECK (a > 0)); CREATE INDEX ON t ((a > 0));
+                 CREATE INDEX ON t ((a > 0)) WHERE (a > 0) IS FALSE",
+        inputs: &[("t", "1\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint before a duplicate of an expression",
+        schema: "CREATE TABLE t (a int CHECK (a > 0), b text);
+                 CREATE UNIQUE INDEX ON t (lower(b))",
+        inputs: &[("t", "1,x\n2,X\n0,y\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "two rows that exclude each other",
+        schema: "CREATE TABLE t (b text, a int, CONSTRAINT e EXCLUDE USING btree (lower(b) WITH =,
+                     a WITH =) DEFERRABLE INITIALLY DEFERRED)",
+        inputs: &[("t", "x,1\ny,1\nX,2\nY,1\n")],
+        line: Some(4),
+        ..Case::REFUSED
+    },
+];
+
+/// Loads that are left to the server, for their constraints' sake.
+const BY_COPY: &[Case] = &[
+    Case {
+        name: "a function that reads the table",
+        schema: "CREATE TABLE t (a int);
+                 CREATE FUNCTION few() RETURNS bool STABLE LANGUAGE sql
+                     AS 'SELECT count(*) < 1 FROM t';
+                 ALTER TABLE t ADD CHECK (few())",
+        inputs: &[("t", "1\n2\n3\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a function that says it reads nothing but does",
+        schema: "CREATE TABLE t (a int);
+                 CREATE FUNCTION few() RETURNS bool IMMUTABLE LANGUAGE plpgsql
+                     AS 'BEGIN RETURN (SELECT count(*) < 1 FROM t); END';
+                 CREATE FUNCTION outer_few(int) RETURNS bool IMMUTABLE LANGUAGE plpgsql
+                     AS 'BEGIN RETURN few(); END';
+                 ALTER TABLE t ADD CHECK (outer_few(a))",
+        inputs: &[("t", "1\n2\n3\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a volatile function of the server",
+        schema: "CREATE TABLE t (a int CHECK (random() < 2))",
+        inputs: &[("t", "1\n2\n3\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a cast to a domain",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE < 3);
+                 CREATE TABLE t (a int CHECK (a::d > 0))",
+        inputs: &[("t", "1\n2\n3\n")],
+        ..Case::REFUSED
+    },
+];
+
+#[test]
+fn constraints_are_checked_as_copy_checks_them() {
+    agree(NATIVE, Load::NativeOnly);
+}
+
+#[test]
+fn constraints_that_are_not_enforced_are_not_checked() {
+    agree(NATIVE_ON_18, Load::NativeOnly);
+}
+
+#[test]
+fn exclusion_constraints_are_checked_as_copy_checks_them() {
+    agree(WITH_SERVER_INDEX, Load::Native);
+}
+
+#[test]
+fn a_constraint_that_can_tell_when_it_is_checked_is_left_to_copy() {
+    agree(BY_COPY, Load::ByCopy);
+}
