@@ -105,7 +105,7 @@ fn survives_a_crash(server: &mut Server, count: usize) {
     server.execute(
         DB,
         "UPDATE t3 SET v = v || '!' WHERE id % 3 = 0; DELETE FROM t3 WHERE id % 5 = 0;
-         INSERT INTO t3 SELECT id + 1000, k, v, big FROM t3; SELECT bt_index_check('t3_k_idx', true)",
+         INSERT INTO t3 SELECT id + 1000, k, v, big FROM t3",
     );
     server.execute(DB, "VACUUM t3");
     // Every block is read from its file, and its checksum looked at.
