@@ -38,6 +38,20 @@ fn indexes(table: &str) -> String {
     )
 }
 
+/// So many further indexes make a load one of many files.
+const MANY_INDEXES: usize = 100;
+
+/// Gives the table and its twin [`MANY_INDEXES`] more indexes.
+fn make_many_files(server: &Server) {
+    for i in 0..MANY_INDEXES {
+        server.execute(
+            "postgres",
+            &format!("CREATE INDEX t_i{i} ON t (id); CREATE INDEX twin_i{i} ON twin (id)"),
+        );
+    }
+    server.execute("postgres", "CHECKPOINT");
+}
+
 /// Makes the twin, full, with fresh indexes; and when `with_table` the empty table.
 fn prepare(server: &Server, with_table: bool) {
     let mut client = server.connect("postgres");
@@ -598,8 +612,12 @@ fn crash_postmaster(data: &Path) {
 }
 
 fn a_server_that_crashes_leaves_the_old_state(major: u32, wal_level: &str, points: &[&str]) {
-    let mut server = Server::start(major, &[("wal_level", wal_level)]);
+    let server = Server::start(major, &[("wal_level", wal_level)]);
     prepare(&server, true);
+    crashes_at(server, points);
+}
+
+fn crashes_at(mut server: Server, points: &[&str]) {
     let mut known_orphans = Vec::new();
     for point in points {
         let mut session = Session::connect(conninfo(&server)).unwrap();
@@ -665,6 +683,58 @@ fn a_server_that_crashes_at_any_step_leaves_the_old_state_15_minimal() {
 fn a_server_that_crashes_late_leaves_the_old_state_14_and_18() {
     a_server_that_crashes_leaves_the_old_state(14, "minimal", &["renamed", "committing"]);
     a_server_that_crashes_leaves_the_old_state(18, "replica", &["renamed", "committing"]);
+}
+
+#[test]
+fn a_server_that_crashes_at_any_step_of_many_files_leaves_the_old_state() {
+    let server = start_15("minimal");
+    make_many_files(&server);
+    crashes_at(server, &faults::POINTS);
+    for major in [14, 16, 17, 18] {
+        let server = Server::start(major, &[("wal_level", "minimal")]);
+        prepare(&server, true);
+        make_many_files(&server);
+        crashes_at(server, &["journalled", "renamed", "committing"]);
+    }
+}
+
+/// COMMIT logs the pages of many files at wal_level minimal: a crash meanwhile leaves all or
+/// nothing, and the answer that was lost is found.
+#[test]
+fn a_server_that_crashes_within_the_commit_of_many_files_has_all_or_nothing() {
+    let mut server = start_15("minimal");
+    make_many_files(&server);
+    for delay_ms in [0, 1, 3, 6, 10, 15, 25, 500] {
+        let info = conninfo(&server);
+        let (committing, told) = std::sync::mpsc::channel();
+        let loaded = std::thread::scope(|scope| {
+            let loading = scope.spawn(move || {
+                faults::arm(move |point| {
+                    if point == "committing" {
+                        committing.send(()).unwrap();
+                    }
+                    Ok(())
+                });
+                let mut session = Session::connect(info).unwrap();
+                load(&mut session, Options::default())
+            });
+            told.recv().unwrap();
+            std::thread::sleep(Duration::from_millis(delay_ms));
+            server.stop_immediate();
+            server.restart();
+            loading.join().unwrap()
+        });
+        match loaded {
+            Ok(()) => {
+                check_loaded(&server);
+                server.execute("postgres", "TRUNCATE t");
+            }
+            Err(e) => {
+                assert_eq!(e.sqlstate, "08006", "{delay_ms} ms: {e}");
+                check_untouched(&server);
+            }
+        }
+    }
 }
 
 /// Not a test of its own: the program that the next test kills. It loads the table of the

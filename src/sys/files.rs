@@ -1,8 +1,11 @@
 //! What the standard library does not say to the kernel about files.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Takes disk space for bytes `start..end` of the file and makes it at least `end` bytes long.
 ///
@@ -37,6 +40,30 @@ pub fn allocate(file: &File, start: u64, end: u64) -> io::Result<()> {
 pub fn sync_file_system(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open as long as `file` lives; the call takes a number only.
     if unsafe { libc::syncfs(file.as_raw_fd()) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Renames two files of one file system, each to the other's name, in one step.
+///
+/// # Errors
+/// The kernel's; `EINVAL` or `ENOSYS` where the file system or the kernel cannot.
+pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    let one = CString::new(one.as_os_str().as_bytes())?;
+    let other = CString::new(other.as_os_str().as_bytes())?;
+    // SAFETY: both are strings that end in a zero byte and live until the call returns.
+    let result = unsafe {
+        libc::renameat2(
+            libc::AT_FDCWD,
+            one.as_ptr(),
+            libc::AT_FDCWD,
+            other.as_ptr(),
+            libc::RENAME_EXCHANGE,
+        )
+    };
+    if result == 0 {
         Ok(())
     } else {
         Err(io::Error::last_os_error())

@@ -1,13 +1,14 @@
 //! Makes built files part of a cluster, in one SQL transaction.
 //!
 //! ```text
-//! begin    CHECKPOINT, if there was none moments ago · BEGIN, READ COMMITTED, time limits off
+//! begin    CHECKPOINT, if one follows and there was none moments ago · BEGIN, READ COMMITTED,
+//!          time limits off
 //!          a schema script may run here, in the same transaction
 //! take     LOCK ONLY ... ACCESS EXCLUSIVE, and tables that they reference in SHARE ROW EXCLUSIVE;
 //!          waits bounded · catalogs read again and compared
 //!          with the plan · still empty? · TRUNCATE or CLUSTER: new, empty files
-//! put      CHECKPOINT · journal · rename the built files over the empty ones · fsync the
-//!          directories · UPDATE pg_class
+//! put      CHECKPOINT, or at wal_level minimal and for many files a flush of the WAL · journal ·
+//!          rename the built files over the empty ones · fsync the directories · UPDATE pg_class
 //!          the server's parts: COPY of other tables, REINDEX of other indexes
 //! check    CHECK constraints and foreign keys, by queries over the new rows
 //! commit   who reads the WAL, asked again · COMMIT, and if its answer is lost,
@@ -21,6 +22,7 @@
 
 mod check;
 mod commit;
+mod descriptors;
 mod empty;
 mod exclusion;
 mod lock;
@@ -38,13 +40,17 @@ pub use check::{CheckMeans, Violation};
 pub use commit::Committed;
 pub use empty::refuse_unemptyable;
 
-use super::facts::Consumers;
+use super::facts::{Consumers, Facts, WalLevel};
 use super::journal::JournalOnDisk;
 use super::script;
 use super::session::{Session, plan_tables};
 use super::staging::{MANY_FILES, SyncedDirectory};
 use crate::catalog::{Index, ReferencedTable, Relation, quote_ident};
 use crate::error::{Error, Result};
+
+/// wal_skip_threshold of a load of many relations, in kB: up to here logging a relation costs
+/// less than syncing it.
+const SMALL_RELATION_KB: u32 = 128;
 
 /// How a registration behaves.
 pub struct Options<'a> {
@@ -184,6 +190,13 @@ pub struct Registration<'s> {
     /// Tables that this transaction gave new files: COPY may freeze rows there.
     new_files: Vec<Oid>,
     journals: Vec<(super::journal::Journal, JournalOnDisk)>,
+    /// wal_skip_threshold, in kB: at wal_level minimal COMMIT logs the pages of the relations
+    /// below it that have new files, and syncs the others one by one.
+    wal_skip_kb: u32,
+    /// The server's process had none of the replaced files open.
+    may_log: bool,
+    /// The empty files that were replaced, as they are removed.
+    replaced: put::Removal,
     ended: bool,
 }
 
@@ -198,9 +211,11 @@ impl<'s> Registration<'s> {
         if !options.bypass_wal {
             consumers.refuse()?;
         }
-        (options.progress)(&Event::Step("checkpoint"));
-        // So that the checkpoint under the locks is short.
-        if !session.has_fresh_checkpoint() {
+        // So that the checkpoint under the locks is short, where there will be one.
+        if !session.has_fresh_checkpoint()
+            && !wal_flush_suffices(&session.facts, options.expected_relations)
+        {
+            (options.progress)(&Event::Step("checkpoint"));
             checkpoint(session, options.expected_relations, &[])?;
         }
         session
@@ -216,6 +231,9 @@ impl<'s> Registration<'s> {
             open_tables: Vec::new(),
             new_files: Vec::new(),
             journals: Vec::new(),
+            wal_skip_kb: 0,
+            may_log: true,
+            replaced: put::Removal::default(),
             ended: false,
         };
         registration.settings()?;
@@ -229,7 +247,7 @@ impl<'s> Registration<'s> {
     }
 
     /// The session's facts.
-    pub fn facts(&self) -> &super::facts::Facts {
+    pub fn facts(&self) -> &Facts {
         &self.session.facts
     }
 
@@ -344,11 +362,12 @@ impl<'s> Registration<'s> {
              SET LOCAL idle_in_transaction_session_timeout = 0;
              {transaction_timeout}
              SET LOCAL lock_timeout = '10s';
-             SET LOCAL wal_skip_threshold = 0;
+             SET LOCAL wal_skip_threshold = '{}kB';
              SELECT pg_catalog.set_config('synchronous_commit',
                       CASE pg_catalog.current_setting('synchronous_commit')
                            WHEN 'off' THEN 'local'
-                           ELSE pg_catalog.current_setting('synchronous_commit') END, true)"
+                           ELSE pg_catalog.current_setting('synchronous_commit') END, true)",
+            self.wal_skip_kb
         ))?;
         Ok(())
     }
@@ -415,21 +434,53 @@ fn reindex_statement(index: &Index) -> String {
     )
 }
 
+/// Whether nothing but the transaction's id must be durable before the renames, and a checkpoint
+/// would cost more than a flush of the WAL: the server would sync every empty file that TRUNCATE
+/// has made. At wal_level minimal no record of the WAL has pages of these files.
+fn wal_flush_suffices(facts: &Facts, relations: usize) -> bool {
+    facts.wal_level == WalLevel::Minimal && relations > MANY_FILES
+}
+
+/// Has the server make durable all that it has logged so far; whether it did.
+///
+/// PostgreSQL: `src/backend/access/transam/xlog.c`, `XLogInsertRecord`: a switch to the next
+/// segment flushes.
+fn flush_wal(session: &mut Session) -> Result<bool> {
+    let client = session.client();
+    let row = client.query_one(
+        "SELECT pg_catalog.pg_current_wal_insert_lsn()::pg_catalog.text",
+        &[],
+    )?;
+    let logged: &str = row.get(0);
+    client.batch_execute("SELECT pg_catalog.pg_switch_wal()")?;
+    let row = client.query_one(
+        "SELECT pg_catalog.pg_current_wal_flush_lsn()
+                >= $1::pg_catalog.text::pg_catalog.pg_lsn",
+        &[&logged],
+    )?;
+    Ok(row.get(0))
+}
+
 /// Has the server make a checkpoint.
 ///
 /// The server syncs every file that was written to or made since the last one, one after the
 /// other. Where there are many, one request to the file systems (`directories` and the data
-/// directory lie in them) comes first: what the server then does finds little left to do. It is
-/// a help only, so its errors do not matter: the server meets them too.
+/// directory lie in them) comes first: what the server then does finds little left to do.
 fn checkpoint(session: &mut Session, relations: usize, directories: &[&Path]) -> Result<()> {
     if relations > MANY_FILES {
-        let data_directory = session.facts.data_directory.as_path();
-        for directory in directories.iter().copied().chain([data_directory]) {
-            let _ = SyncedDirectory::open(directory).and_then(|d| d.sync());
-        }
+        sync_file_systems(&session.facts, directories);
     }
     session.client().batch_execute("CHECKPOINT")?;
     Ok(())
+}
+
+/// Syncs the file systems of the data directory and of these. It is a help only, so its errors
+/// do not matter: whoever relies on a file syncs that.
+fn sync_file_systems(facts: &Facts, directories: &[&Path]) {
+    let data_directory = facts.data_directory.as_path();
+    for directory in directories.iter().copied().chain([data_directory]) {
+        let _ = SyncedDirectory::open(directory).and_then(|d| d.sync());
+    }
 }
 
 impl Drop for Registration<'_> {

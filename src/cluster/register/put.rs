@@ -1,22 +1,33 @@
 //! Renames the built files over the empty ones and tells pg_class.
 
 use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 use pgformat::ids::Oid;
 
-use super::{Registration, StagedRelation, StagedTable, TableToRegister, checkpoint};
+use super::descriptors::has_none_open;
+use super::{
+    Registration, SMALL_RELATION_KB, StagedRelation, StagedTable, TableToRegister, checkpoint,
+    flush_wal, sync_file_systems, wal_flush_suffices,
+};
 use crate::catalog::read::scratch::read_allequalimage;
+use crate::cluster::facts::WalLevel;
 use crate::cluster::faults;
 use crate::cluster::journal::{FileIdentity, Journal, JournalFile};
 use crate::cluster::owner::{FileOwner, fsync_directory};
 use crate::cluster::staging::{MANY_FILES, SyncedDirectory};
 use crate::error::{Class, Error, Result};
 use crate::sys::credentials::ActingAs;
+use crate::sys::files::exchange;
 
 /// How many staged files are open at a time.
 const FILES_AT_ONCE: usize = 100;
+
+/// How many threads remove files: a file system may wait for the disk each time.
+const REMOVING_THREADS: usize = 4;
 
 /// Where a relation lies now.
 struct Place {
@@ -70,15 +81,12 @@ impl Registration<'_> {
             let facts = self.session.facts.clone();
             facts.check_same_host(self.session.client(), directory)?;
         }
-        // Above wal_level minimal the WAL has an image of each empty index's metapage: replay
-        // must begin after it. At any level this makes the transaction's id durable, which
-        // the journal relies on.
-        self.step("checkpoint");
-        checkpoint(self.session, relations.len(), &staging)?;
+        self.settle(relations.len(), &staging)?;
         faults::point("checkpointed")?;
 
         self.step("rename");
         let moves = self.moves(&relations)?;
+        self.choose_wal_skip(&moves)?;
         let journal = Journal {
             system_identifier: self.session.facts.system_identifier,
             database: self.session.facts.database,
@@ -107,6 +115,7 @@ impl Registration<'_> {
             fsync_directory(directory)?;
         }
         faults::point("renamed")?;
+        self.replaced.begin(owner, &moves)?;
 
         self.update_pg_class(&relations)?;
         faults::point("updated")?;
@@ -124,6 +133,53 @@ impl Registration<'_> {
         self.open_tables.retain(|oid| !done.contains(oid));
         self.open_indexes.retain(|(oid, _)| !done.contains(oid));
         Ok(())
+    }
+
+    /// Makes the transaction's id durable, which the journal relies on. Above wal_level minimal
+    /// the WAL has an image of each empty index's metapage, too: replay must begin after it.
+    fn settle(&mut self, relations: usize, staging: &[&Path]) -> Result<()> {
+        if wal_flush_suffices(&self.session.facts, relations) {
+            self.step("flush the WAL");
+            // After a crash of the machine the empty files are still those of the journal.
+            sync_file_systems(&self.session.facts, staging);
+            if flush_wal(self.session)? {
+                return Ok(());
+            }
+        }
+        self.step("checkpoint");
+        checkpoint(self.session, relations, staging)
+    }
+
+    /// Whether COMMIT logs small relations: where there are many, and only when its process is
+    /// seen to have none of the files open that are replaced, for it reads the pages that it logs.
+    fn choose_wal_skip(&mut self, moves: &[Move]) -> Result<()> {
+        if self.session.facts.wal_level != WalLevel::Minimal {
+            return Ok(());
+        }
+        self.may_log = self.may_log && self.backend_has_none_open(moves)?;
+        let before: usize = self.journals.iter().map(|(j, _)| j.files.len()).sum();
+        let many = before + moves.len() > MANY_FILES;
+        self.wal_skip_kb = if many && self.may_log {
+            SMALL_RELATION_KB
+        } else {
+            0
+        };
+        Ok(())
+    }
+
+    fn backend_has_none_open(&mut self, moves: &[Move]) -> Result<bool> {
+        let row = self
+            .client()
+            .query_one("SELECT pg_catalog.pg_backend_pid()", &[])?;
+        let names: HashSet<OsString> = moves
+            .iter()
+            .filter_map(|m| m.to.file_name().map(OsString::from))
+            .collect();
+        Ok(has_none_open(
+            row.get(0),
+            &self.session.facts.data_directory,
+            &names,
+        ))
     }
 
     /// A table that was taken; they stand in the order of their OIDs.
@@ -363,11 +419,59 @@ fn make_durable(
     file_systems.iter().try_for_each(SyncedDirectory::sync)
 }
 
+/// Renames every file to its place. An empty file that is there takes the staged one's name where
+/// the file system can do that: to free its blocks would be part of the rename.
 fn rename_all(owner: FileOwner, moves: &[Move]) -> Result<()> {
     let _as_owner = acting_as(owner)?;
     moves.iter().try_for_each(|m| {
+        let exchanged = m.journal.replaced.is_some() && exchange(&m.from, &m.to).is_ok();
+        if exchanged {
+            return Ok(());
+        }
         std::fs::rename(&m.from, &m.to).map_err(|e| Error::io("rename file", &m.from, &e))
     })
+}
+
+/// Removes the empty files that were replaced, where there are many, beside what comes next; else
+/// they go with the staging directory. Dropped, it waits for its end.
+#[derive(Debug, Default)]
+pub(super) struct Removal {
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Removal {
+    fn begin(&mut self, owner: FileOwner, moves: &[Move]) -> Result<()> {
+        if moves.len() <= MANY_FILES {
+            return Ok(());
+        }
+        for part in moves.chunks(moves.len().div_ceil(REMOVING_THREADS)) {
+            let files: Vec<PathBuf> = part.iter().map(|m| m.from.clone()).collect();
+            let remove = move || {
+                // What is left goes with the directory.
+                if let Ok(_as_owner) = acting_as(owner) {
+                    for file in files {
+                        let _ = std::fs::remove_file(file);
+                    }
+                }
+            };
+            let thread = std::thread::Builder::new()
+                .name("remove".into())
+                .spawn(remove)
+                .map_err(|e| {
+                    Error::environment("53000", format!("could not start a thread: {e}"))
+                })?;
+            self.threads.push(thread);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// This thread has the owner's rights until the guard goes; see [`FileOwner::act`].
