@@ -4,6 +4,7 @@
 use super::Build;
 use super::budget::{Budget, WRITERS};
 use super::built::BuiltTable;
+use super::defaults::ask::Ask;
 use super::inputs::{InputChunks, Inputs};
 use super::pipeline::{self, TableJob, Workshop};
 use super::plan::{How, InputPlan, TablePlan};
@@ -29,6 +30,7 @@ impl Build<'_> {
     pub(super) fn build_files(
         &self,
         tables: &[TablePlan],
+        server: Option<&dyn Ask>,
         settings: Option<&Settings>,
         facts: &Facts,
         staging: &Staging,
@@ -59,6 +61,7 @@ impl Build<'_> {
             progress,
             first_value_id,
             interrupted: self.interrupted,
+            server,
         };
         let files = FileOptions {
             segment_blocks: facts.segment_blocks,

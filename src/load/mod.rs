@@ -2,6 +2,7 @@
 
 mod budget;
 mod built;
+mod defaults;
 mod duplicate;
 mod files;
 mod inputs;
@@ -26,7 +27,7 @@ use crate::cluster::conninfo::process_environment;
 use crate::cluster::facts::{Consumers, Facts};
 use crate::cluster::oids;
 use crate::cluster::register::{
-    Event, Options, Registration, StagedRelation, StagedTable, TableToRegister,
+    Event, Options, Registration, SequenceMove, StagedRelation, StagedTable, TableToRegister,
 };
 use crate::cluster::session::Session;
 use crate::cluster::staging::Staging;
@@ -34,14 +35,16 @@ use crate::cluster::target::Target;
 use crate::error::{Error, Result};
 use crate::sys::files::raise_open_files_limit;
 use built::{BuiltFork, BuiltTable};
+use defaults::ask::{Ask, ServerLine};
 use interrupt::interrupted;
 use options::{BuildOptions, WalMode};
-use plan::{How, IndexPlan, ServerView, TablePlan};
+use pgformat::ids::Oid;
+use plan::{How, IndexPlan, NativePlan, ServerView, TablePlan};
 use postgres::Client;
 use progress::Progress;
-use report::{By, IndexReport, Report, TableReport, VerbTimes};
+use report::{AskedReport, By, IndexReport, Report, TableReport, VerbTimes};
 use source_spec::SourceSpec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -118,16 +121,29 @@ impl Build<'_> {
             }
             None => (session.plan_tables(&names)?, None, Some(session)),
         };
-        let client = match (&mut registration, &mut lent) {
-            (Some(registration), _) => registration.client(),
-            (None, Some(session)) => session.client(),
-            (None, None) => unreachable!("the session is in one of two places"),
-        };
+        let client = connection(&mut registration, &mut lent);
         if !self.options.truncate {
             refuse_rows(client, &relations)?;
         }
         let view = settings::ask(client, &facts)?;
-        let tables = self.plan(relations, &sources, &view, &facts)?;
+        let mut tables = self.plan(relations, &sources, &view, &facts)?;
+        if let Ok(settings) = &view.settings {
+            if defaults::needs_transaction(&tables)
+                && let Some(session) = lent.take()
+            {
+                // now() must be the load's, and what functions see and do is its matter too.
+                registration = Some(self.begin(session, relation_count(&tables))?);
+            }
+            let in_transaction = registration.is_some();
+            let client = connection(&mut registration, &mut lent);
+            defaults::prepare(client, in_transaction, &mut tables, settings)?;
+            if defaults::needs_transaction(&tables)
+                && let Some(session) = lent.take()
+            {
+                registration = Some(self.begin(session, relation_count(&tables))?);
+            }
+        }
+        let client = connection(&mut registration, &mut lent);
         let first_value_id = oids::toast_value_ids(client, toast_value_bound(&tables))?;
         if let Some(dir) = &self.options.temp_dir {
             tempfile::tempfile_in(dir)
@@ -142,8 +158,12 @@ impl Build<'_> {
                 .as_mut()
                 .filter(|_| tables.len() <= FEW_TABLES)
                 .map(|session| scope.spawn(|| session.checkpoint()));
+            let server = registration
+                .as_mut()
+                .map(|registration| ServerLine::new(registration.client()));
             let built = self.build_files(
                 &tables,
+                server.as_ref().map(|server| server as &dyn Ask),
                 view.settings.as_ref().ok(),
                 &facts,
                 &staging,
@@ -176,6 +196,7 @@ impl Build<'_> {
             .filter_map(|(t, b)| Some(stage(t, b.as_ref()?)))
             .collect();
         registration.put(&staged)?;
+        registration.move_sequences(&sequence_moves(&tables, &built))?;
         let rows = self.by_the_server(&mut registration, &tables)?;
         self.check_interrupt()?;
         let committed = registration.commit()?;
@@ -248,15 +269,19 @@ impl Build<'_> {
         view: &settings::View,
         facts: &Facts,
     ) -> Result<Vec<TablePlan>> {
-        let server = ServerView {
-            settings: view.settings.as_ref().map_err(String::as_str),
-            version: facts.version,
-            encoding: &facts.server_encoding,
-            database_collation: Some(&view.database_collation),
-        };
         let mut tables = Vec::with_capacity(relations.len());
+        let mut claimed_sequences = HashSet::new();
         for (relation, (_, sources)) in relations.into_iter().zip(sources) {
+            let of_table: Vec<Oid> = defaults::sequences_of(&relation).collect();
+            let server = ServerView {
+                settings: view.settings.as_ref().map_err(String::as_str),
+                version: facts.version,
+                encoding: &facts.server_encoding,
+                database_collation: Some(&view.database_collation),
+                claimed_sequences: &claimed_sequences,
+            };
             let table = plan::plan_table(relation, sources, &server, self.options)?;
+            claimed_sequences.extend(of_table);
             self.report.notes.extend(table.notes.iter().cloned());
             tables.push(table);
         }
@@ -321,6 +346,7 @@ impl Build<'_> {
                     heap_bytes: 0,
                     toast_bytes: 0,
                     indexes: Vec::new(),
+                    asked: None,
                     times: VerbTimes::default(),
                 });
                 return;
@@ -363,6 +389,7 @@ impl Build<'_> {
                 .as_ref()
                 .map_or(0, |t| t.heap.bytes() + t.index.bytes()),
             indexes,
+            asked: asked_report(table, native, &built),
             times: built.times,
         });
     }
@@ -452,6 +479,60 @@ fn total_bytes(tables: &[TablePlan]) -> Option<u64> {
         .flat_map(|t| &t.inputs)
         .map(|input| file_bytes(&input.file))
         .sum()
+}
+
+/// The connection, which is in one of two places.
+fn connection<'c>(
+    registration: &'c mut Option<Registration<'_>>,
+    lent: &'c mut Option<&mut Session>,
+) -> &'c mut Client {
+    match (registration, lent) {
+        (Some(registration), _) => registration.client(),
+        (None, Some(session)) => session.client(),
+        (None, None) => unreachable!("the session is in one of two places"),
+    }
+}
+
+/// Where sequences go that rows drew from.
+fn sequence_moves(tables: &[TablePlan], built: &[Option<BuiltTable>]) -> Vec<SequenceMove> {
+    let native = tables.iter().zip(built).filter_map(|pair| match pair {
+        (
+            TablePlan {
+                how: How::Native(native),
+                ..
+            },
+            Some(built),
+        ) => Some((native, built)),
+        _ => None,
+    });
+    native
+        .flat_map(|(native, built)| native.defaults.sequences.iter().zip(&built.draws))
+        .filter(|(_, draws)| **draws > 0)
+        .map(|(plan, draws)| SequenceMove {
+            sequence: plan.sequence.clone(),
+            from: plan.from,
+            to: plan.after(*draws),
+        })
+        .collect()
+}
+
+/// What the server was asked for.
+fn asked_report(table: &TablePlan, native: &NativePlan, built: &BuiltTable) -> Option<AskedReport> {
+    let columns: Vec<String> = native
+        .defaults
+        .asked
+        .iter()
+        .map(|asked| {
+            let what = if asked.generated { "generated" } else { "default" };
+            format!("{} ({what})", table.relation.columns[asked.attribute].name)
+        })
+        .collect();
+    (!columns.is_empty()).then_some(AskedReport {
+        columns,
+        rows: built.asked.rows,
+        batches: built.asked.batches,
+        time: built.asked.time,
+    })
 }
 
 /// A built table as registration wants it.

@@ -7,6 +7,7 @@
 //!          with the plan · still empty? · TRUNCATE or CLUSTER: new, empty files
 //! put      CHECKPOINT · journal · rename the built files over the empty ones · fsync the
 //!          directories · UPDATE pg_class
+//!          sequences move to behind the values that the rows took
 //!          the server's parts: COPY of other tables, REINDEX of other indexes
 //! commit   who reads the WAL, asked again · COMMIT, and if its answer is lost,
 //!          pg_xact_status
@@ -21,6 +22,7 @@ mod commit;
 mod empty;
 mod lock;
 mod put;
+mod sequences;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,7 @@ use pgformat::ids::Oid;
 use postgres::Client;
 
 pub use commit::Committed;
+pub use sequences::SequenceMove;
 
 use super::facts::Consumers;
 use super::journal::JournalOnDisk;
