@@ -80,7 +80,10 @@ fn prove(schema: &str, format: &Format, put_input: impl Fn(&Server) -> Vec<Load>
             .iter()
             .map(|load| {
                 load_by_server(server, load, format);
-                let kept = (support::files(server, DB, load.table), contents(server, load.table));
+                let kept = (
+                    support::files(server, DB, load.table),
+                    contents(server, load.table),
+                );
                 server.execute(DB, &format!("TRUNCATE {}", load.table));
                 kept
             })
@@ -90,7 +93,10 @@ fn prove(schema: &str, format: &Format, put_input: impl Fn(&Server) -> Vec<Load>
 
         for (load, (their_files, their_contents)) in loads.iter().zip(&theirs) {
             assert_eq!(&contents(server, load.table), their_contents);
-            for (ours, theirs) in support::files(server, DB, load.table).iter().zip(their_files) {
+            for (ours, theirs) in support::files(server, DB, load.table)
+                .iter()
+                .zip(their_files)
+            {
                 support::assert_same_pages(&ours.what, &ours.kind, &ours.pages, &theirs.pages);
             }
         }

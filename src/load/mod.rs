@@ -523,7 +523,11 @@ fn asked_report(table: &TablePlan, native: &NativePlan, built: &BuiltTable) -> O
         .asked
         .iter()
         .map(|asked| {
-            let what = if asked.generated { "generated" } else { "default" };
+            let what = if asked.generated {
+                "generated"
+            } else {
+                "default"
+            };
             format!("{} ({what})", table.relation.columns[asked.attribute].name)
         })
         .collect();

@@ -150,13 +150,14 @@ impl Line<'_> {
             Some(statement) => statement.clone(),
             None => {
                 let statement = self.client.prepare(&query.sql)?;
-                self.prepared
-                    .insert(query.sql.clone(), statement.clone());
+                self.prepared.insert(query.sql.clone(), statement.clone());
                 statement
             }
         };
-        let parameters: Vec<&(dyn ToSql + Sync)> =
-            parameters.iter().map(|p| p as &(dyn ToSql + Sync)).collect();
+        let parameters: Vec<&(dyn ToSql + Sync)> = parameters
+            .iter()
+            .map(|p| p as &(dyn ToSql + Sync))
+            .collect();
         let answer = self.client.query(&statement, &parameters)?;
         let in_order = answer.len() == rows.len()
             && (1..).zip(&answer).all(|(n, row)| row.get::<_, i64>(0) == n);

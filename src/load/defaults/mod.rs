@@ -196,7 +196,10 @@ fn generated_source(
     if is_virtual && !column.not_null {
         return Ok(None);
     }
-    let references = column.expression.as_ref().map_or(&[][..], |e| &e.references);
+    let references = column
+        .expression
+        .as_ref()
+        .map_or(&[][..], |e| &e.references);
     if references.is_empty() && !is_virtual {
         return Ok(Some(Source::Once));
     }
@@ -238,7 +241,11 @@ impl Defaults {
 fn refuse_hidden_draws(relation: &Relation, defaults: &Defaults) -> Result<(), String> {
     for asked in &defaults.asked {
         let column = &relation.columns[asked.attribute];
-        if !column.expression.as_ref().is_some_and(|e| e.touches_sequences) {
+        if !column
+            .expression
+            .as_ref()
+            .is_some_and(|e| e.touches_sequences)
+        {
             continue;
         }
         let is_apart = column

@@ -358,9 +358,8 @@ impl Given {
     ) -> Vec<WireColumn> {
         let mut columns = Vec::new();
         columns.resize_with(defaults.sources.len(), WireColumn::default);
-        let wanted = |attribute: &usize| {
-            matches!(defaults.sources[*attribute], Some(Source::Sequence(_)))
-        };
+        let wanted =
+            |attribute: &usize| matches!(defaults.sources[*attribute], Some(Source::Sequence(_)));
         if !defaults.arguments.iter().any(wanted) {
             return columns;
         }
@@ -411,7 +410,11 @@ impl Given {
             lack.filter(|lack| lacks[*lack].field.is_none() || self.survey.marked[*lack][row]);
         if takes_default.is_none() {
             let column = &self.survey.arguments[number];
-            return if column.len() == 0 { None } else { column.get(row) };
+            return if column.len() == 0 {
+                None
+            } else {
+                column.get(row)
+            };
         }
         match defaults.sources[attribute]? {
             Source::Once => defaults.once_on_wire[attribute].as_deref(),
@@ -437,7 +440,10 @@ impl Given {
             let Some(Source::Sequence(number)) = defaults.sources[lack.attribute] else {
                 continue;
             };
-            if lack.field.is_none_or(|field| record.is_default(field as usize)) {
+            if lack
+                .field
+                .is_none_or(|field| record.is_default(field as usize))
+            {
                 let value = defaults.sequences[number].value(self.draws[number])?;
                 stored_integer(value, relation.columns[lack.attribute].type_oid)?;
                 self.drawn[lack.attribute] = value;

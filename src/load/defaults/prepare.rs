@@ -155,9 +155,9 @@ fn assigned(column: &Column) -> String {
     let expression = column.default.as_deref().unwrap_or("NULL");
     let typmod = column.typmod;
     match column.type_oid {
-        type_oid::VARCHAR if typmod >= 0 => format!(
-            "pg_catalog.\"varchar\"(({expression})::pg_catalog.varchar, {typmod}, false)"
-        ),
+        type_oid::VARCHAR if typmod >= 0 => {
+            format!("pg_catalog.\"varchar\"(({expression})::pg_catalog.varchar, {typmod}, false)")
+        }
         type_oid::BPCHAR if typmod >= 0 => {
             format!("pg_catalog.bpchar(({expression})::pg_catalog.bpchar, {typmod}, false)")
         }
@@ -197,11 +197,7 @@ fn default_query(relation: &Relation, lacks: &[Lack], defaults: &Defaults) -> Qu
 
 /// Computes generated columns from rows that stand in arrays. The columns they look at have
 /// their names, types and collations.
-fn generated_query(
-    client: &mut Client,
-    relation: &Relation,
-    defaults: &Defaults,
-) -> Result<Query> {
+fn generated_query(client: &mut Client, relation: &Relation, defaults: &Defaults) -> Result<Query> {
     let asked: Vec<usize> = (0..defaults.asked.len())
         .filter(|number| defaults.asked[*number].generated)
         .collect();

@@ -71,7 +71,9 @@ pub fn files(server: &Server, database: &str, table: &str) -> Vec<File> {
             Kind::Map,
         );
         assert!(
-            server.pages(database, &toast, Fork::FreeSpaceMap).is_empty(),
+            server
+                .pages(database, &toast, Fork::FreeSpaceMap)
+                .is_empty(),
             "{toast}"
         );
     }
