@@ -26,18 +26,19 @@ fn build(server: &Server, arguments: &[&str]) -> Ran {
     support::run(&mut command)
 }
 
-/// Where every sequence of the database stands, but for log_cnt, which no dump has.
+/// Statements that put every sequence of the database where it stands now: two that are equal
+/// tell of equal sequences, but for log_cnt, which no dump has.
 fn sequences(server: &Server) -> String {
-    let names = server.value(
+    let queries = server.value(
         DB,
         "SELECT coalesce(string_agg(format(
-                    'SELECT %L || last_value || is_called::text FROM %s', oid::regclass, oid::regclass),
-                ' UNION ALL ' ORDER BY oid), 'SELECT ''none''')
+                    'SELECT format(''SELECT setval(%s::oid, %%s, %%L)'', last_value, is_called) FROM %s',
+                    oid, oid::regclass), ' UNION ALL ' ORDER BY oid), 'SELECT ''SELECT 1''')
            FROM pg_class WHERE relkind = 'S'",
     );
     server.value(
         DB,
-        &format!("SELECT string_agg(s, ' ' ORDER BY s) FROM ({names}) AS n (s)"),
+        &format!("SELECT string_agg(s, '; ' ORDER BY s) FROM ({queries}) AS n (s)"),
     )
 }
 
@@ -55,8 +56,8 @@ fn without_visibility(files: Vec<File>) -> Vec<File> {
 }
 
 /// Loads `columns` of `t` from `input` by the server's COPY and by us, with several numbers of
-/// threads; files and sequences must be the same. `schema` makes `t` and runs before each; it has
-/// the word volatile where COPY leaves pages unmarked.
+/// threads; files and sequences must be the same. `schema` makes `t`; it has the word volatile
+/// where COPY leaves pages unmarked.
 fn prove(schema: &str, columns: &str, input: &str, copy_options: &str, flags: &[&str]) {
     prove_from(14, schema, columns, input, copy_options, flags);
 }
@@ -76,6 +77,7 @@ fn prove_from(
         let schema = format!("DROP SCHEMA public CASCADE; CREATE SCHEMA public; {schema}");
         let path = put(server, "input.csv", input.as_bytes());
         server.execute(DB, &schema);
+        let restore = sequences(server);
         server.execute(
             DB,
             &format!(
@@ -97,7 +99,7 @@ fn prove_from(
         let theirs = files(server);
         let their_sequences = sequences(server);
         for jobs in ["1", "2", "7"] {
-            server.execute(DB, &schema);
+            server.execute(DB, &format!("TRUNCATE t; {restore}"));
             let source = format!("t{columns}={}", path.display());
             let mut arguments = vec!["--jobs", jobs, source.as_str()];
             arguments.extend(flags);
