@@ -34,8 +34,10 @@ use crate::cluster::staging::Staging;
 use crate::cluster::target::Target;
 use crate::error::{Error, Result};
 use crate::sys::files::raise_open_files_limit;
+use crate::types::Settings;
 use built::{BuiltFork, BuiltTable};
 use defaults::ask::{Ask, ServerLine};
+use files::Supplies;
 use interrupt::interrupted;
 use options::{BuildOptions, WalMode};
 use pgformat::ids::Oid;
@@ -128,20 +130,7 @@ impl Build<'_> {
         let view = settings::ask(client, &facts)?;
         let mut tables = self.plan(relations, &sources, &view, &facts)?;
         if let Ok(settings) = &view.settings {
-            if defaults::needs_transaction(&tables)
-                && let Some(session) = lent.take()
-            {
-                // now() must be the load's, and what functions see and do is its matter too.
-                registration = Some(self.begin(session, relation_count(&tables))?);
-            }
-            let in_transaction = registration.is_some();
-            let client = connection(&mut registration, &mut lent);
-            defaults::prepare(client, in_transaction, &mut tables, settings)?;
-            if defaults::needs_transaction(&tables)
-                && let Some(session) = lent.take()
-            {
-                registration = Some(self.begin(session, relation_count(&tables))?);
-            }
+            self.prepare_defaults(&mut registration, &mut lent, &mut tables, settings)?;
         }
         let client = connection(&mut registration, &mut lent);
         let first_value_id = oids::toast_value_ids(client, toast_value_bound(&tables))?;
@@ -161,15 +150,14 @@ impl Build<'_> {
             let server = registration
                 .as_mut()
                 .map(|registration| ServerLine::new(registration.client()));
-            let built = self.build_files(
-                &tables,
-                server.as_ref().map(|server| server as &dyn Ask),
-                view.settings.as_ref().ok(),
-                &facts,
-                &staging,
+            let supplies = Supplies {
+                settings: view.settings.as_ref().ok(),
+                server: server.as_ref().map(|server| server as &dyn Ask),
+                staging: &staging,
                 first_value_id,
-                &progress,
-            );
+                progress: &progress,
+            };
+            let built = self.build_files(&tables, &facts, &supplies);
             let checkpointed = checkpoint.map_or(Ok(()), |thread| {
                 thread
                     .join()
@@ -215,6 +203,32 @@ impl Build<'_> {
             self.report,
             tables.into_iter().map(|t| t.relation).collect(),
         ))
+    }
+
+    /// Prepares what the input does not give. Where that depends on the transaction, or the
+    /// server is to be asked row by row, the load's own begins now.
+    fn prepare_defaults<'s>(
+        &self,
+        registration: &mut Option<Registration<'s>>,
+        lent: &mut Option<&'s mut Session>,
+        tables: &mut [TablePlan],
+        settings: &Settings,
+    ) -> Result<()> {
+        if defaults::needs_transaction(tables)
+            && let Some(session) = lent.take()
+        {
+            *registration = Some(self.begin(session, relation_count(tables))?);
+        }
+        let in_transaction = registration.is_some();
+        let client = connection(registration, lent);
+        defaults::prepare(client, in_transaction, tables, settings)?;
+        // What could not be evaluated is asked for with the first row.
+        if defaults::needs_transaction(tables)
+            && let Some(session) = lent.take()
+        {
+            *registration = Some(self.begin(session, relation_count(tables))?);
+        }
+        Ok(())
     }
 
     fn begin<'s>(

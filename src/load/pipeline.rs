@@ -192,7 +192,7 @@ struct Numbering {
 enum Numbered<'t> {
     /// It has the values that the input does not give. The turn is kept while there are more
     /// to come.
-    Rows(Given, Option<Turn<'t, Numbering>>),
+    Rows(Box<Given>, Option<Turn<'t, Numbering>>),
     /// It has no rows, whatever it looked like.
     NoRows,
     /// A chunk before it is refused.
@@ -407,7 +407,7 @@ impl<'a> Build<'_, 'a> {
                 }
             };
             match self.number(table, ticket, chunk, surveyor, times)? {
-                Some(Numbered::Rows(its, turn)) => (given, numbering) = (its, turn),
+                Some(Numbered::Rows(its, turn)) => (given, numbering) = (*its, turn),
                 Some(Numbered::NoRows) => has_rows = false,
                 Some(Numbered::Hopeless) => return table.await_refusal(ticket),
                 None => return Ok(()),
@@ -522,9 +522,9 @@ impl<'a> Build<'_, 'a> {
         watch.lap(&mut times.server);
         if given.is_whole() {
             turn.pass();
-            return Ok(Some(Numbered::Rows(given, None)));
+            return Ok(Some(Numbered::Rows(Box::new(given), None)));
         }
-        Ok(Some(Numbered::Rows(given, Some(turn))))
+        Ok(Some(Numbered::Rows(Box::new(given), Some(turn))))
     }
 
     /// Has the values of a chunk's next rows.

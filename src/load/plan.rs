@@ -39,7 +39,7 @@ pub struct TablePlan {
 #[derive(Debug)]
 pub enum How {
     /// We do.
-    Native(NativePlan),
+    Native(Box<NativePlan>),
     /// The server's COPY, for this reason.
     Server(String),
 }
@@ -130,7 +130,7 @@ pub fn plan_table(
         }
     }
     let how = match native_plan(&relation, &inputs, server, options, &mut notes) {
-        Ok(native) => How::Native(native),
+        Ok(native) => How::Native(Box::new(native)),
         Err(reason) => How::Server(reason),
     };
     if options.native_only {

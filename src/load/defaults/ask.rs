@@ -112,7 +112,7 @@ impl Line<'_> {
         }
         cost.batches += 1;
         self.client.batch_execute("SAVEPOINT pgpagewrite_ask")?;
-        match self.run(query, &rows, parameters(rows.clone()), out) {
+        match self.run(query, &rows, &parameters(rows.clone()), out) {
             Ok(()) => {
                 self.client
                     .batch_execute("RELEASE SAVEPOINT pgpagewrite_ask")?;
@@ -143,16 +143,15 @@ impl Line<'_> {
         &mut self,
         query: &Query,
         rows: &Range<usize>,
-        parameters: Vec<WireArray>,
+        parameters: &[WireArray],
         out: &mut [WireColumn],
     ) -> Result<()> {
-        let statement = match self.prepared.get(&query.sql) {
-            Some(statement) => statement.clone(),
-            None => {
-                let statement = self.client.prepare(&query.sql)?;
-                self.prepared.insert(query.sql.clone(), statement.clone());
-                statement
-            }
+        let statement = if let Some(statement) = self.prepared.get(&query.sql) {
+            statement.clone()
+        } else {
+            let statement = self.client.prepare(&query.sql)?;
+            self.prepared.insert(query.sql.clone(), statement.clone());
+            statement
         };
         let parameters: Vec<&(dyn ToSql + Sync)> = parameters
             .iter()

@@ -114,6 +114,7 @@ impl SequencePlan {
     }
 
     #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "ValueError travels boxed")]
     fn exhausted(&self) -> Box<ValueError> {
         let Sequence {
             name,
