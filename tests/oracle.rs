@@ -9,7 +9,7 @@ use generate::{TpchTable, Workload};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
-use support::{Fork, Kind, Page, Ran, Server, ValueIds};
+use support::{File, Ran, Server};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgpagewrite");
 const DB: &str = "postgres";
@@ -37,83 +37,6 @@ const TBL: Format = Format {
     copy_options: "DELIMITER '|'",
     our_options: &["--trailing-delimiter"],
 };
-
-/// A file of a relation, masked.
-struct File {
-    what: String,
-    kind: Kind,
-    pages: Vec<Page>,
-}
-
-/// Every file of a table: heap, visibility map, TOAST table and its index, indexes.
-fn files(server: &Server, table: &str) -> Vec<File> {
-    let mut ids = ValueIds::default();
-    let mut files = Vec::new();
-    let mut take = |what: String, relation: &str, fork: Fork, kind: Kind| {
-        let mut pages = server.pages(DB, relation, fork);
-        if fork == Fork::Main {
-            pages.truncate(support::without_trailing_zero_pages(&pages).len());
-        }
-        support::mask(&mut pages, &kind, &mut ids);
-        files.push(File { what, kind, pages });
-    };
-    let heap = Kind::Heap(support::attributes(server, DB, table));
-    take(table.to_owned(), table, Fork::Main, heap);
-    for (fork, name) in [
-        (Fork::VisibilityMap, "visibility map"),
-        (Fork::FreeSpaceMap, "free space map"),
-    ] {
-        take(format!("{name} of {table}"), table, fork, Kind::Map);
-    }
-    let mut client = server.connect(DB);
-    for row in client
-        .query(
-            "SELECT t.oid::regclass::text, i.indexrelid::regclass::text
-               FROM pg_class c JOIN pg_class t ON t.oid = c.reltoastrelid
-               JOIN pg_index i ON i.indrelid = t.oid
-              WHERE c.oid = $1::text::regclass",
-            &[&table],
-        )
-        .expect("the TOAST table")
-    {
-        let (toast, index): (String, String) = (row.get(0), row.get(1));
-        take(
-            format!("TOAST table of {table}"),
-            &toast,
-            Fork::Main,
-            Kind::Toast,
-        );
-        take(
-            format!("TOAST index of {table}"),
-            &index,
-            Fork::Main,
-            Kind::ToastIndex,
-        );
-        // The server makes the map's pages when it inserts frozen rows, and sets no bit.
-        take(
-            format!("visibility map of the TOAST table of {table}"),
-            &toast,
-            Fork::VisibilityMap,
-            Kind::Map,
-        );
-        assert!(
-            server.pages(DB, &toast, Fork::FreeSpaceMap).is_empty(),
-            "{toast}"
-        );
-    }
-    for row in client
-        .query(
-            "SELECT indexrelid::regclass::text FROM pg_index
-              WHERE indrelid = $1::text::regclass ORDER BY indexrelid",
-            &[&table],
-        )
-        .expect("the indexes")
-    {
-        let index: String = row.get(0);
-        take(format!("index {index}"), &index, Fork::Main, Kind::Btree);
-    }
-    files
-}
 
 /// Everything a table says, in one value.
 fn contents(server: &Server, table: &str) -> String {
@@ -157,7 +80,10 @@ fn prove(schema: &str, format: &Format, put_input: impl Fn(&Server) -> Vec<Load>
             .iter()
             .map(|load| {
                 load_by_server(server, load, format);
-                let kept = (files(server, load.table), contents(server, load.table));
+                let kept = (
+                    support::files(server, DB, load.table),
+                    contents(server, load.table),
+                );
                 server.execute(DB, &format!("TRUNCATE {}", load.table));
                 kept
             })
@@ -167,7 +93,10 @@ fn prove(schema: &str, format: &Format, put_input: impl Fn(&Server) -> Vec<Load>
 
         for (load, (their_files, their_contents)) in loads.iter().zip(&theirs) {
             assert_eq!(&contents(server, load.table), their_contents);
-            for (ours, theirs) in files(server, load.table).iter().zip(their_files) {
+            for (ours, theirs) in support::files(server, DB, load.table)
+                .iter()
+                .zip(their_files)
+            {
                 support::assert_same_pages(&ours.what, &ours.kind, &ours.pages, &theirs.pages);
             }
         }
@@ -328,7 +257,7 @@ fn any_number_of_threads_and_any_memory_give_the_same_files() {
         for jobs in ["1", "2", "7"] {
             let options = ["--format", "csv", "--jobs", jobs, "--memory", memory];
             build(server, &loads, &options).expect_success();
-            let files = files(server, "alltypes");
+            let files = support::files(server, DB, "alltypes");
             server.execute(DB, "TRUNCATE alltypes");
             let Some(first) = &first else {
                 first = Some(files);

@@ -158,12 +158,78 @@ pub struct Column {
     pub not_null: bool,
     /// attisdropped.
     pub dropped: bool,
-    /// pg_get_expr of the default, if any (for generated columns: the expression).
+    /// pg_get_expr of the default, if any, be it the type's (for generated columns: the
+    /// expression).
     pub default: Option<String>,
+    /// What is known of that expression.
+    pub expression: Option<Expression>,
+    /// The sequence of an identity column, or that the default names.
+    pub sequence: Option<Sequence>,
     /// attidentity: `a`, `d`, or a space.
     pub identity: char,
     /// attgenerated: `s`, `v` (18), or a space.
     pub generated: char,
+}
+
+/// How often an expression must be evaluated. PostgreSQL: pg_proc.provolatile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Volatility {
+    /// Always the same value.
+    Immutable,
+    /// One value in a statement.
+    Stable,
+    /// Perhaps another value for every row; also said of what is not known.
+    Volatile,
+}
+
+/// The expression of a default or of a generated column, as far as a load must know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expression {
+    /// The most volatile thing in it.
+    pub volatility: Volatility,
+    /// attnums of the columns it names: 0 is the whole row, below 0 are system columns.
+    pub references: Vec<i16>,
+    /// It is nextval of one sequence and no more.
+    pub is_nextval: bool,
+    /// It calls nextval, currval, setval or lastval.
+    pub touches_sequences: bool,
+}
+
+/// A sequence's definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sequence {
+    /// pg_class.oid.
+    pub oid: Oid,
+    /// Its schema, unquoted.
+    pub schema: String,
+    /// Its name, unquoted.
+    pub name: String,
+    /// INCREMENT, never 0.
+    pub increment: i64,
+    /// MINVALUE.
+    pub min: i64,
+    /// MAXVALUE.
+    pub max: i64,
+    /// CACHE, at least 1.
+    pub cache: i64,
+    /// CYCLE.
+    pub cycle: bool,
+}
+
+impl Sequence {
+    /// The name as SQL wants it, schema first.
+    pub fn qualified_name(&self) -> String {
+        format!("{}.{}", quote_ident(&self.schema), quote_ident(&self.name))
+    }
+}
+
+/// Where a sequence stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SequenceState {
+    /// last_value.
+    pub last_value: i64,
+    /// Whether last_value was given out.
+    pub is_called: bool,
 }
 
 /// Things of a table that a load must respect.

@@ -7,10 +7,12 @@
 //! the search path.
 
 mod constraints;
+mod defaults;
 mod features;
 mod indexes;
 pub mod scratch;
 
+pub use defaults::{sequence_states, sequences};
 pub use indexes::collation;
 
 use std::collections::HashMap;
@@ -83,6 +85,7 @@ pub fn relations(
     let version_num = server_version_num(client)?;
     let mut classes = read_classes(client, oids, with_size)?;
     let mut columns = read_columns(client, oids)?;
+    defaults::read(client, oids, &mut columns)?;
     let mut features = features::read(client, oids, version_num)?;
     let mut indexes = indexes::read(client, oids, version_num)?;
     oids.iter()
@@ -259,10 +262,12 @@ fn read_columns(
                 CASE WHEN a.attisdropped THEN ''
                      ELSE pg_catalog.format_type(a.atttypid, a.atttypmod) END,
                 a.atttypmod, a.attcollation, a.attnotnull, a.attisdropped,
-                pg_catalog.pg_get_expr(d.adbin, d.adrelid),
+                CASE WHEN d.adbin IS NOT NULL THEN pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+                     ELSE pg_catalog.pg_get_expr(t.typdefaultbin, 0) END,
                 a.attidentity::text, a.attgenerated::text, a.attrelid
            FROM pg_catalog.pg_attribute a
            LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+           LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
           WHERE a.attrelid = ANY ($1) AND a.attnum > 0
           ORDER BY a.attrelid, a.attnum",
         &[&oids],
@@ -286,6 +291,8 @@ fn read_columns(
             not_null: row.get(12),
             dropped: row.get(13),
             default: row.get(14),
+            expression: None,
+            sequence: None,
             identity: one_char(row, 15),
             generated: one_char(row, 16),
         });

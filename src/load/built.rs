@@ -1,5 +1,6 @@
 //! What the pipeline leaves behind: files in staging and what registration must know of them.
 
+use super::defaults::ask::Cost;
 use super::marks::Marks;
 use super::report::VerbTimes;
 use crate::build::relation_file::{RelationFile, RelationSize};
@@ -83,6 +84,10 @@ pub struct BuiltTable {
     pub indexes: Vec<BuiltIndex>,
     /// Rows.
     pub rows: u64,
+    /// How often each of the plan's sequences was drawn from.
+    pub draws: Vec<u64>,
+    /// What asking the server for values cost.
+    pub asked: Cost,
     /// Bytes of input, decompressed.
     pub input_bytes: u64,
     /// Thread time.

@@ -4,6 +4,7 @@
 use super::Build;
 use super::budget::{Budget, WRITERS};
 use super::built::BuiltTable;
+use super::defaults::ask::Ask;
 use super::inputs::{InputChunks, Inputs};
 use super::pipeline::{self, TableJob, Workshop};
 use super::plan::{How, InputPlan, TablePlan};
@@ -24,17 +25,35 @@ use std::sync::{Mutex, PoisonError};
 /// many.
 const SMALL_INPUT_BYTES: u64 = 4 << 20;
 
+/// What the files are built with.
+pub(super) struct Supplies<'s> {
+    /// Settings of the encoders, where there are any.
+    pub settings: Option<&'s Settings>,
+    /// The server, inside the load's transaction, where that has begun.
+    pub server: Option<&'s dyn Ask>,
+    /// Where files are staged.
+    pub staging: &'s Staging,
+    /// The first TOAST value id.
+    pub first_value_id: u32,
+    /// Counters and the line on the terminal.
+    pub progress: &'s Progress,
+}
+
 impl Build<'_> {
     /// Builds the files of all native tables; `None` for the server's.
     pub(super) fn build_files(
         &self,
         tables: &[TablePlan],
-        settings: Option<&Settings>,
         facts: &Facts,
-        staging: &Staging,
-        first_value_id: u32,
-        progress: &Progress,
+        supplies: &Supplies<'_>,
     ) -> Result<Vec<Option<BuiltTable>>> {
+        let &Supplies {
+            settings,
+            server,
+            staging,
+            first_value_id,
+            progress,
+        } = supplies;
         let mut built: Vec<Option<BuiltTable>> = tables.iter().map(|_| None).collect();
         let native: Vec<usize> = (0..tables.len())
             .filter(|i| matches!(tables[*i].how, How::Native(_)))
@@ -59,6 +78,7 @@ impl Build<'_> {
             progress,
             first_value_id,
             interrupted: self.interrupted,
+            server,
         };
         let files = FileOptions {
             segment_blocks: facts.segment_blocks,

@@ -3,6 +3,7 @@
 mod budget;
 mod built;
 mod constraints;
+mod defaults;
 mod duplicate;
 mod files;
 mod first_error;
@@ -28,22 +29,26 @@ use crate::cluster::conninfo::process_environment;
 use crate::cluster::facts::{Consumers, Facts};
 use crate::cluster::oids;
 use crate::cluster::register::{
-    self, Event, Options, Registration, StagedRelation, StagedTable, TableToRegister,
+    self, Event, Options, Registration, SequenceMove, StagedRelation, StagedTable, TableToRegister,
 };
 use crate::cluster::session::Session;
 use crate::cluster::staging::Staging;
 use crate::cluster::target::Target;
 use crate::error::{Error, Result};
 use crate::sys::files::raise_open_files_limit;
+use crate::types::Settings;
 use built::{BuiltFork, BuiltTable};
+use defaults::ask::{Ask, ServerLine};
+use files::Supplies;
 use interrupt::interrupted;
 use options::{BuildOptions, WalMode};
-use plan::{How, IndexPlan, ServerView, TablePlan};
+use pgformat::ids::Oid;
+use plan::{How, IndexPlan, NativePlan, ServerView, TablePlan};
 use postgres::Client;
 use progress::Progress;
-use report::{By, ConstraintReport, IndexReport, Report, TableReport, VerbTimes};
+use report::{AskedReport, By, ConstraintReport, IndexReport, Report, TableReport, VerbTimes};
 use source_spec::SourceSpec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -120,15 +125,19 @@ impl Build<'_> {
             }
             None => (session.plan_tables(&names)?, None, Some(session)),
         };
-        let client = lent_client(&mut registration, &mut lent);
+        let client = connection(&mut registration, &mut lent);
         if !self.options.truncate {
             refuse_rows(client, &relations)?;
         }
         let view = settings::ask(client, &facts)?;
-        let tables = self.plan(relations, &sources, &view, &facts)?;
+        let mut tables = self.plan(relations, &sources, &view, &facts)?;
         let to_register: Vec<TableToRegister> =
             tables.iter().map(|table| self.to_register(table)).collect();
         register::refuse_unemptyable(client, &to_register)?;
+        if let Ok(settings) = &view.settings {
+            self.prepare_defaults(&mut registration, &mut lent, &mut tables, settings)?;
+        }
+        let client = connection(&mut registration, &mut lent);
         let first_value_id = oids::toast_value_ids(client, toast_value_bound(&tables))?;
         if let Some(dir) = &self.options.temp_dir {
             tempfile::tempfile_in(dir)
@@ -143,14 +152,17 @@ impl Build<'_> {
                 .as_mut()
                 .filter(|_| tables.len() <= FEW_TABLES)
                 .map(|session| scope.spawn(|| session.checkpoint()));
-            let built = self.build_files(
-                &tables,
-                view.settings.as_ref().ok(),
-                &facts,
-                &staging,
+            let server = registration
+                .as_mut()
+                .map(|registration| ServerLine::new(registration.client()));
+            let supplies = Supplies {
+                settings: view.settings.as_ref().ok(),
+                server: server.as_ref().map(|server| server as &dyn Ask),
+                staging: &staging,
                 first_value_id,
-                &progress,
-            );
+                progress: &progress,
+            };
+            let built = self.build_files(&tables, &facts, &supplies);
             let checkpointed = checkpoint.map_or(Ok(()), |thread| {
                 thread
                     .join()
@@ -160,7 +172,7 @@ impl Build<'_> {
         });
         progress.finish();
         let built = built.map_err(|error| {
-            let client = lent_client(&mut registration, &mut lent);
+            let client = connection(&mut registration, &mut lent);
             first_error::first_error(client, &tables, error, self.interrupted)
         })?;
         checkpointed?;
@@ -180,6 +192,7 @@ impl Build<'_> {
             .filter_map(|(t, b)| Some(stage(t, b.as_ref()?)))
             .collect();
         registration.put(&staged)?;
+        registration.move_sequences(&sequence_moves(&tables, &built))?;
         let checked_rows = self.check_rows(&mut registration, &tables, &built)?;
         let rows = self.by_the_server(&mut registration, &tables, &built)?;
         let checked_references = self.check_references(&mut registration, &tables, &built)?;
@@ -202,6 +215,32 @@ impl Build<'_> {
             self.report,
             tables.into_iter().map(|t| t.relation).collect(),
         ))
+    }
+
+    /// Prepares what the input does not give. Where that depends on the transaction, or the
+    /// server is to be asked row by row, the load's own begins now.
+    fn prepare_defaults<'s>(
+        &self,
+        registration: &mut Option<Registration<'s>>,
+        lent: &mut Option<&'s mut Session>,
+        tables: &mut [TablePlan],
+        settings: &Settings,
+    ) -> Result<()> {
+        if defaults::needs_transaction(tables)
+            && let Some(session) = lent.take()
+        {
+            *registration = Some(self.begin(session, relation_count(tables))?);
+        }
+        let in_transaction = registration.is_some();
+        let client = connection(registration, lent);
+        defaults::prepare(client, in_transaction, tables, settings)?;
+        // What could not be evaluated is asked for with the first row.
+        if defaults::needs_transaction(tables)
+            && let Some(session) = lent.take()
+        {
+            *registration = Some(self.begin(session, relation_count(tables))?);
+        }
+        Ok(())
     }
 
     fn begin<'s>(
@@ -256,15 +295,19 @@ impl Build<'_> {
         view: &settings::View,
         facts: &Facts,
     ) -> Result<Vec<TablePlan>> {
-        let server = ServerView {
-            settings: view.settings.as_ref().map_err(String::as_str),
-            version: facts.version,
-            encoding: &facts.server_encoding,
-            database_collation: Some(&view.database_collation),
-        };
         let mut tables = Vec::with_capacity(relations.len());
+        let mut claimed_sequences = HashSet::new();
         for (relation, (_, sources)) in relations.into_iter().zip(sources) {
+            let of_table: Vec<Oid> = defaults::sequences_of(&relation).collect();
+            let server = ServerView {
+                settings: view.settings.as_ref().map_err(String::as_str),
+                version: facts.version,
+                encoding: &facts.server_encoding,
+                database_collation: Some(&view.database_collation),
+                claimed_sequences: &claimed_sequences,
+            };
             let table = plan::plan_table(relation, sources, &server, self.options)?;
+            claimed_sequences.extend(of_table);
             self.report.notes.extend(table.notes.iter().cloned());
             tables.push(table);
         }
@@ -338,6 +381,7 @@ impl Build<'_> {
                     toast_bytes: 0,
                     indexes: Vec::new(),
                     constraints,
+                    asked: None,
                     times: VerbTimes::default(),
                 });
                 return;
@@ -381,20 +425,9 @@ impl Build<'_> {
                 .map_or(0, |t| t.heap.bytes() + t.index.bytes()),
             indexes,
             constraints,
+            asked: asked_report(table, native, &built),
             times: built.times,
         });
-    }
-}
-
-/// The connection, which is lent to the registration while there is one.
-fn lent_client<'c>(
-    registration: &'c mut Option<Registration<'_>>,
-    lent: &'c mut Option<&mut Session>,
-) -> &'c mut Client {
-    match (registration, lent) {
-        (Some(registration), _) => registration.client(),
-        (None, Some(session)) => session.client(),
-        (None, None) => unreachable!("the session is in one of two places"),
     }
 }
 
@@ -482,6 +515,64 @@ fn total_bytes(tables: &[TablePlan]) -> Option<u64> {
         .flat_map(|t| &t.inputs)
         .map(|input| file_bytes(&input.file))
         .sum()
+}
+
+/// The connection, which is in one of two places.
+fn connection<'c>(
+    registration: &'c mut Option<Registration<'_>>,
+    lent: &'c mut Option<&mut Session>,
+) -> &'c mut Client {
+    match (registration, lent) {
+        (Some(registration), _) => registration.client(),
+        (None, Some(session)) => session.client(),
+        (None, None) => unreachable!("the session is in one of two places"),
+    }
+}
+
+/// Where sequences go that rows drew from.
+fn sequence_moves(tables: &[TablePlan], built: &[Option<BuiltTable>]) -> Vec<SequenceMove> {
+    let native = tables.iter().zip(built).filter_map(|pair| match pair {
+        (
+            TablePlan {
+                how: How::Native(native),
+                ..
+            },
+            Some(built),
+        ) => Some((native, built)),
+        _ => None,
+    });
+    native
+        .flat_map(|(native, built)| native.defaults.sequences.iter().zip(&built.draws))
+        .filter(|(_, draws)| **draws > 0)
+        .map(|(plan, draws)| SequenceMove {
+            sequence: plan.sequence.clone(),
+            from: plan.from,
+            to: plan.after(*draws),
+        })
+        .collect()
+}
+
+/// What the server was asked for.
+fn asked_report(table: &TablePlan, native: &NativePlan, built: &BuiltTable) -> Option<AskedReport> {
+    let columns: Vec<String> = native
+        .defaults
+        .asked
+        .iter()
+        .map(|asked| {
+            let what = if asked.generated {
+                "generated"
+            } else {
+                "default"
+            };
+            format!("{} ({what})", table.relation.columns[asked.attribute].name)
+        })
+        .collect();
+    (!columns.is_empty()).then_some(AskedReport {
+        columns,
+        rows: built.asked.rows,
+        batches: built.asked.batches,
+        time: built.asked.time,
+    })
 }
 
 /// A built table as registration wants it.

@@ -4,18 +4,21 @@
 //! refused for is kept with its line in the chunk: only the ordered step knows the line in the
 //! file.
 
+use super::defaults::number::{Given, Value};
+use super::defaults::{Defaults, Source};
 use super::plan::{InputPlan, NativePlan, TablePlan};
 use crate::build::lz4::BundledLz4;
 use crate::catalog::Relation;
-use crate::error::{Error, Place, ValueError};
+use crate::error::{Error, Place, Result, ValueError};
 use crate::record::error::{RecordError, limit_printout};
 use crate::record::reader::{ChunkReader, Record};
 use crate::sort::{IndexSpec, KeyBuffer};
 use crate::sys::simd::{self, Task};
-use crate::types::{Encoder, Scratch, Settings};
+use crate::types::{Encoder, Scratch, Settings, wire};
 use pgformat::datum::{text, varlena};
 use pgformat::heap::page::RowTooBig;
 use pgformat::heap::tuple::{FormedTuple, TupleBuilder};
+use pgformat::ids::Oid;
 use pgformat::layout::AttrLen;
 use pgformat::toast::chunks::ToastChunks;
 use pgformat::toast::compress::Compressors;
@@ -28,21 +31,34 @@ pub struct PackError {
     line_in_chunk: u64,
     column: Option<String>,
     value: Option<String>,
-    error: Box<ValueError>,
+    error: Cause,
+}
+
+/// Who refused it.
+#[derive(Debug)]
+enum Cause {
+    /// We.
+    Value(Box<ValueError>),
+    /// The server, when it was asked for a value.
+    Server(Box<Error>),
 }
 
 impl PackError {
     /// The error at its place in the file.
     pub fn locate(self, file: &str, lines_before: u64) -> Error {
-        Error::input(
-            *self.error,
-            Place {
-                file: file.to_owned(),
-                line: lines_before + self.line_in_chunk,
-                column: self.column,
-                value: self.value,
+        let place = Place {
+            file: file.to_owned(),
+            line: lines_before + self.line_in_chunk,
+            column: self.column,
+            value: self.value,
+        };
+        match self.error {
+            Cause::Value(error) => Error::input(*error, place),
+            Cause::Server(error) => Error {
+                places: vec![place],
+                ..*error
             },
-        )
+        }
     }
 }
 
@@ -53,6 +69,8 @@ struct Attribute {
     field: Option<u32>,
     encoder: Option<Encoder>,
     not_null: bool,
+    /// What gives the value where no field does; `None` is null.
+    source: Option<Source>,
 }
 
 /// Bytes of tuples from which a chunk is placed in parts: a value of two bytes in the input may
@@ -73,6 +91,7 @@ pub enum Packing {
 pub struct Packer<'p> {
     relation: &'p Relation,
     settings: &'p Settings,
+    defaults: &'p Defaults,
     specs: Vec<&'p IndexSpec>,
     /// Attributes that some native index looks at.
     indexed: Vec<bool>,
@@ -120,6 +139,7 @@ impl<'p> Packer<'p> {
         Packer {
             relation,
             settings,
+            defaults: &native.defaults,
             indexed,
             scratch: Scratch::new(),
             toaster: Toaster::new(
@@ -146,8 +166,9 @@ impl<'p> Packer<'p> {
         }
     }
 
-    /// Packs records from `reader`, of input number `input_index`, until there are no more or
-    /// their tuples have grown large. What was packed before is forgotten.
+    /// Packs records from `reader`, of input number `input_index`, until there are no more, or
+    /// their tuples have grown large, or values of the next are still to be asked for. `given`
+    /// has what the input does not give. What was packed before is forgotten.
     ///
     /// # Errors
     /// The first record that is refused. What was packed before it is of no use.
@@ -156,6 +177,7 @@ impl<'p> Packer<'p> {
         reader: &mut ChunkReader<'_>,
         input_index: usize,
         input: &InputPlan,
+        given: &mut Given,
     ) -> Result<Packing, PackError> {
         self.packed.clear();
         let attributes = std::mem::take(&mut self.attributes[input_index]);
@@ -164,6 +186,7 @@ impl<'p> Packer<'p> {
             reader,
             attributes: &attributes,
             input,
+            given,
         });
         self.attributes[input_index] = attributes;
         result
@@ -175,10 +198,16 @@ impl<'p> Packer<'p> {
         reader: &mut ChunkReader<'_>,
         attributes: &[Attribute],
         input: &InputPlan,
+        given: &mut Given,
     ) -> Result<Packing, PackError> {
-        while self.packed.builder.arena().len() + self.packed.toast.arena().len() < FULL_BYTES {
+        while self.packed.builder.arena().len() + self.packed.toast.arena().len() < FULL_BYTES
+            && !given.is_wanting()
+        {
             match reader.next() {
-                Ok(Some(record)) => self.pack_record(&record, attributes, input)?,
+                Ok(Some(record)) => {
+                    self.pack_record(&record, attributes, input, given)?;
+                    given.next_row();
+                }
                 Ok(None) => return Ok(Packing::Done),
                 Err(error) => return Err(self.refused_record(*error, attributes, input)),
             }
@@ -192,7 +221,10 @@ impl<'p> Packer<'p> {
         record: &Record<'_>,
         attributes: &[Attribute],
         input: &InputPlan,
+        given: &mut Given,
     ) -> Result<(), PackError> {
+        let lack = given.draw(record, self.relation, self.defaults).err();
+        let is_lacking = lack.is_some() || given.refusal().is_some();
         let packed = &mut self.packed;
         packed.note_line(record.first_line());
         let builder = &mut packed.builder;
@@ -212,14 +244,34 @@ impl<'p> Packer<'p> {
                         .first_bad_value(values, record.line(), attributes, input)
                         .expect("a value that was refused is refused when it stands alone"));
                 }
-            } else {
-                if attribute.not_null && null_refused.is_none() {
-                    null_refused = Some(index);
-                }
-                builder.put_null();
+                continue;
             }
+            if let Some(source) = attribute.source
+                && !is_lacking
+                && attribute
+                    .field
+                    .is_none_or(|field| record.is_default(field as usize))
+            {
+                let type_oid = self.relation.columns[index].type_oid;
+                let value = given.value(source, index, type_oid, self.defaults);
+                if put(value, type_oid, &mut self.scratch, self.settings, builder)
+                    .map_err(|e| PackError::of_server(e, record))?
+                {
+                    continue;
+                }
+            }
+            if attribute.not_null && null_refused.is_none() {
+                null_refused = Some(index);
+            }
+            builder.put_null();
         }
         let mut tuple = builder.finish_row();
+        if let Some(error) = lack {
+            return Err(PackError::of_row(error, record));
+        }
+        if let Some(error) = given.refusal() {
+            return Err(PackError::of_server(error.clone(), record));
+        }
         if let Some(index) = null_refused {
             return Err(self.null_refused(index, record));
         }
@@ -291,7 +343,7 @@ impl<'p> Packer<'p> {
                 line_in_chunk: error.line_in_chunk,
                 column: None,
                 value: error.line_text,
-                error: Box::new(error.error),
+                error: Cause::Value(Box::new(error.error)),
             })
     }
 
@@ -319,7 +371,7 @@ impl<'p> Packer<'p> {
                     line_in_chunk,
                     column: Some(self.relation.columns[index].name.clone()),
                     value: Some(limit_printout(value)),
-                    error,
+                    error: Cause::Value(error),
                 });
             }
         }
@@ -337,6 +389,7 @@ impl<'p> Packer<'p> {
             .enumerate()
             .filter(|(_, column)| !column.dropped)
             .map(|(i, column)| match builder.attribute(i) {
+                _ if column.generated == 'v' => "virtual".to_owned(),
                 None => "null".to_owned(),
                 // The server shows the first 64 bytes of each value.
                 stored => clip(&text::output(column.type_oid, stored), 64),
@@ -354,7 +407,7 @@ impl<'p> Packer<'p> {
             line_in_chunk: record.line(),
             column: Some(self.relation.columns[index].name.clone()),
             value: None,
-            error,
+            error: Cause::Value(error),
         }
     }
 }
@@ -365,6 +418,7 @@ struct PackRecords<'w, 'p, 'r> {
     reader: &'w mut ChunkReader<'r>,
     attributes: &'w [Attribute],
     input: &'w InputPlan,
+    given: &'w mut Given,
 }
 
 impl Task for PackRecords<'_, '_, '_> {
@@ -373,7 +427,7 @@ impl Task for PackRecords<'_, '_, '_> {
     #[inline(always)]
     fn run(self) -> Self::Output {
         self.packer
-            .pack_records(self.reader, self.attributes, self.input)
+            .pack_records(self.reader, self.attributes, self.input, self.given)
     }
 }
 
@@ -413,9 +467,37 @@ impl PackError {
             line_in_chunk: record.line(),
             column: None,
             value: Some(limit_printout(record.raw())),
-            error,
+            error: Cause::Value(error),
         }
     }
+
+    #[cold]
+    fn of_server(error: Error, record: &Record<'_>) -> PackError {
+        PackError {
+            line_in_chunk: record.line(),
+            column: None,
+            value: Some(limit_printout(record.raw())),
+            error: Cause::Server(Box::new(error)),
+        }
+    }
+}
+
+/// Puts a value that the input does not give; false, and nothing is put, when it is null.
+fn put(
+    value: Value<'_>,
+    type_oid: Oid,
+    scratch: &mut Scratch,
+    settings: &Settings,
+    builder: &mut TupleBuilder,
+) -> Result<bool> {
+    match value {
+        Value::Null => return Ok(false),
+        Value::Stored(stored) => builder.put_stored(stored),
+        Value::Integer(bytes, len) => builder.put_stored(&bytes[..len]),
+        Value::Sent(sent) => wire::receive(type_oid, sent, scratch, settings, builder)?,
+        Value::NotStored => builder.put_null(),
+    }
+    Ok(true)
 }
 
 /// What each attribute takes from a record of `input`.
@@ -432,7 +514,10 @@ fn attributes(relation: &Relation, native: &NativePlan, input: &InputPlan) -> Ve
                 .position(|f| *f == index)
                 .map(|field| field as u32),
             encoder: *encoder,
-            not_null: column.not_null && !column.dropped,
+            not_null: column.not_null
+                && !column.dropped
+                && (column.generated != 'v' || native.defaults.sources[index].is_some()),
+            source: native.defaults.sources[index],
         })
         .collect()
 }

@@ -6,11 +6,16 @@
 //! worker 2:    read pack  ...[place] seal   read pack ...            index b
 //! ```
 //!
+//! Where rows take values that the input does not give, a worker also waits for its turn to
+//! number its rows before it packs them; see [`super::defaults::number`].
+//!
 //! A step of work is a job of rayon's pool and queues the next one when it is done. A worker
 //! waits for a turn only while an earlier chunk is in other hands, and runs no other job before
 //! it has passed its turn: nobody waits in a circle.
 
 use super::built::{BuiltFork, BuiltIndex, BuiltTable};
+use super::defaults::ask::Ask;
+use super::defaults::number::{Given, Numbers, Surveyor};
 use super::duplicate::Duplicate;
 use super::inputs::{Inputs, Ticket};
 use super::marks::{ChunkMark, Marks};
@@ -21,7 +26,7 @@ use super::progress::Progress;
 use super::report::VerbTimes;
 use super::seal::{Heap, HeapKind, seal, seal_last};
 use super::toast_log::ToastLog;
-use super::turns::Turns;
+use super::turns::{Turn, Turns};
 use crate::build::btree::{BuildError, ToastIndexBuilder};
 use crate::build::relation_file::{FileOptions, RelationFile};
 use crate::build::sequential::SequentialPages;
@@ -54,6 +59,8 @@ pub struct Workshop<'a> {
     pub first_value_id: Oid,
     /// Set from outside to stop the build.
     pub interrupted: &'a AtomicBool,
+    /// The server, where tables have values to ask it for.
+    pub server: Option<&'a dyn Ask>,
 }
 
 /// One table to be built.
@@ -131,6 +138,7 @@ struct TableBuild<'a> {
     toast_file: Option<Arc<RelationFile>>,
     sorters: Vec<RwLock<Option<Sorter>>>,
     turns: Turns<Ordered>,
+    numbering: Turns<Numbering>,
     /// Chunks that were taken and are not sealed, plus one while there may be more.
     open_chunks: AtomicU64,
     exhausted: AtomicBool,
@@ -141,9 +149,9 @@ struct TableBuild<'a> {
     built: Mutex<BuiltTable>,
 }
 
-/// What the workers take turns at.
-#[derive(Debug)]
-struct Ordered {
+/// How far a table's inputs were read.
+#[derive(Debug, Default)]
+struct Reached {
     /// The input that the last chunk was of.
     input: usize,
     /// Where the next record of that input begins.
@@ -152,6 +160,49 @@ struct Ordered {
     lines: u64,
     /// An end-of-data marker was met in it.
     end_of_data: bool,
+}
+
+impl Reached {
+    /// Begins the next input, if it is the next.
+    fn enter(&mut self, input: usize) {
+        if self.input != input {
+            *self = Reached {
+                input,
+                ..Reached::default()
+            };
+        }
+    }
+
+    /// Goes over a chunk that was read to its end.
+    fn pass(&mut self, chunk: &Chunk, reader: &ChunkReader<'_>) {
+        self.ended_at = chunk.ends_at();
+        self.lines += reader.lines();
+        self.end_of_data = reader.end_of_data();
+    }
+}
+
+/// What the workers take turns at to number rows.
+#[derive(Debug)]
+struct Numbering {
+    reached: Reached,
+    numbers: Numbers,
+}
+
+/// What comes of a chunk's turn to number.
+enum Numbered<'t> {
+    /// It has the values that the input does not give. The turn is kept while there are more
+    /// to come.
+    Rows(Box<Given>, Option<Turn<'t, Numbering>>),
+    /// It has no rows, whatever it looked like.
+    NoRows,
+    /// A chunk before it is refused.
+    Hopeless,
+}
+
+/// What the workers take turns at.
+#[derive(Debug)]
+struct Ordered {
+    reached: Reached,
     rows: u64,
     values: u32,
     heap: Placer,
@@ -161,13 +212,6 @@ struct Ordered {
 }
 
 impl Ordered {
-    /// Begins the next input, if it is the next.
-    fn enter(&mut self, input: usize) {
-        if self.input != input {
-            (self.input, self.ended_at, self.lines, self.end_of_data) = (input, 0, 0, false);
-        }
-    }
-
     /// Places packed rows after all those before.
     fn place(&mut self, first_value_id: Oid, packed: &mut Packed, places: &mut Places) {
         // Value ids become final before tuples are passed on to the next page's sealer.
@@ -193,8 +237,8 @@ impl Ordered {
         if let Some(first) = tids.first() {
             self.marks.push(ChunkMark {
                 first: *first,
-                input: self.input,
-                first_row_line: self.lines + packed.first_row_line,
+                input: self.reached.input,
+                first_row_line: self.reached.lines + packed.first_row_line,
                 row_lines: packed
                     .row_lines
                     .iter()
@@ -221,6 +265,8 @@ struct Worker<'a> {
     places: Places,
     /// The packer of the table it worked at last.
     packer: Option<(usize, Packer<'a>)>,
+    /// The surveyor of the table whose rows it numbered last.
+    surveyor: Option<(usize, Surveyor<'a>)>,
     times: VerbTimes,
 }
 
@@ -324,6 +370,7 @@ impl<'a> Build<'_, 'a> {
         self.stopped.store(true, Ordering::Release);
         for table in self.tables {
             table.turns.break_up();
+            table.numbering.break_up();
         }
     }
 
@@ -333,6 +380,7 @@ impl<'a> Build<'_, 'a> {
             chunk,
             places,
             packer,
+            surveyor,
             times,
         } = worker;
         let inputs = &table.job.inputs;
@@ -347,10 +395,30 @@ impl<'a> Build<'_, 'a> {
         };
         let mut read = inputs.read(ticket, chunk);
         watch.lap(&mut times.read);
+        let (mut given, mut numbering) = (Given::default(), None);
+        let mut has_rows = read.is_ok();
+        if table.job.native.defaults.need_numbers() && has_rows {
+            let surveyor = match surveyor {
+                Some((number, surveyor)) if *number == table.number => surveyor,
+                other => {
+                    let new =
+                        Surveyor::new(table.job.table, table.job.native, self.workshop.settings);
+                    &mut other.insert((table.number, new)).1
+                }
+            };
+            match self.number(table, ticket, chunk, surveyor, times)? {
+                Some(Numbered::Rows(its, turn)) => (given, numbering) = (*its, turn),
+                Some(Numbered::NoRows) => has_rows = false,
+                Some(Numbered::Hopeless) => return table.await_refusal(ticket),
+                None => return Ok(()),
+            }
+            watch = Watch::start();
+        }
         let mut reader = ChunkReader::new(chunk, &input.format);
-        let mut packed = match &read {
-            Ok(()) => packer.pack(&mut reader, ticket.input, input),
-            Err(_) => Ok(Packing::Done),
+        let mut packed = if has_rows {
+            packer.pack(&mut reader, ticket.input, input, &mut given)
+        } else {
+            Ok(Packing::Done)
         };
         watch.lap(&mut times.pack);
 
@@ -358,23 +426,23 @@ impl<'a> Build<'_, 'a> {
             return Ok(());
         };
         watch.lap(&mut times.wait);
-        ordered.enter(ticket.input);
-        if ordered.end_of_data {
+        ordered.reached.enter(ticket.input);
+        if ordered.reached.end_of_data {
             ordered.pass();
             return Ok(());
         }
         if read.is_ok() {
-            match inputs.follows(ticket, chunk, ordered.ended_at) {
+            match inputs.follows(ticket, chunk, ordered.reached.ended_at) {
                 Follows::Yes => {}
                 Follows::Empty => {
                     ordered.pass();
                     return Ok(());
                 }
                 Follows::Reparse => {
-                    read = inputs.reread(ticket, ordered.ended_at, chunk);
+                    read = inputs.reread(ticket, ordered.reached.ended_at, chunk);
                     reader = ChunkReader::new(chunk, &input.format);
                     packed = match &read {
-                        Ok(()) => packer.pack(&mut reader, ticket.input, input),
+                        Ok(()) => packer.pack(&mut reader, ticket.input, input, &mut given),
                         Err(_) => Ok(Packing::Done),
                     };
                 }
@@ -382,12 +450,10 @@ impl<'a> Build<'_, 'a> {
         }
         read?;
         loop {
-            let packing = packed.map_err(|e| e.locate(&input.label, ordered.lines))?;
+            let packing = packed.map_err(|e| e.locate(&input.label, ordered.reached.lines))?;
             ordered.place(self.workshop.first_value_id, &mut packer.packed, places);
             if packing == Packing::Done {
-                ordered.ended_at = chunk.ends_at();
-                ordered.lines += reader.lines();
-                ordered.end_of_data = reader.end_of_data();
+                ordered.reached.pass(chunk, &reader);
                 ordered.pass();
                 watch.lap(&mut times.place);
                 break;
@@ -395,12 +461,85 @@ impl<'a> Build<'_, 'a> {
             // Few bytes of input became so many of tuples that the rest must wait until these
             // are gone. The turn is kept: what follows is still this chunk's.
             self.seal(table, &mut packer.packed, places, times)?;
-            packed = packer.pack(&mut reader, ticket.input, input);
+            if let (true, Some(numbering)) = (given.is_wanting(), &mut numbering) {
+                self.prepare(table, &mut given, &mut numbering.numbers)?;
+            }
+            packed = packer.pack(&mut reader, ticket.input, input, &mut given);
+        }
+        if let Some(numbering) = numbering {
+            numbering.pass();
         }
         self.seal(table, &mut packer.packed, places, times)?;
         self.workshop.progress.add(chunk.bytes(), reader.records());
         lock(&table.built).input_bytes += chunk.bytes();
         Ok(())
+    }
+
+    /// Numbers a chunk's rows and has the values that the input does not give. `None` when the
+    /// load has failed elsewhere.
+    fn number<'t>(
+        &self,
+        table: &'t TableBuild<'a>,
+        ticket: Ticket,
+        chunk: &mut Chunk,
+        surveyor: &mut Surveyor<'_>,
+        times: &mut VerbTimes,
+    ) -> Result<Option<Numbered<'t>>> {
+        let inputs = &table.job.inputs;
+        let format = &table.job.table.inputs[ticket.input].format;
+        let mut watch = Watch::start();
+        let mut reader = ChunkReader::new(chunk, format);
+        let mut survey = surveyor.survey(&mut reader, ticket.input);
+        watch.lap(&mut times.pack);
+        let Some(mut turn) = table.numbering.wait(ticket.turn) else {
+            return Ok(None);
+        };
+        watch.lap(&mut times.wait);
+        turn.reached.enter(ticket.input);
+        if turn.numbers.hopeless {
+            turn.pass();
+            return Ok(Some(Numbered::Hopeless));
+        }
+        if turn.reached.end_of_data {
+            turn.pass();
+            return Ok(Some(Numbered::NoRows));
+        }
+        match inputs.follows(ticket, chunk, turn.reached.ended_at) {
+            Follows::Yes => {}
+            Follows::Empty => {
+                turn.pass();
+                return Ok(Some(Numbered::NoRows));
+            }
+            Follows::Reparse => {
+                inputs.reread(ticket, turn.reached.ended_at, chunk)?;
+                reader = ChunkReader::new(chunk, format);
+                survey = surveyor.survey(&mut reader, ticket.input);
+            }
+        }
+        turn.reached.pass(chunk, &reader);
+        let mut given = turn.numbers.give(survey, &table.job.native.defaults);
+        self.prepare(table, &mut given, &mut turn.numbers)?;
+        watch.lap(&mut times.server);
+        if given.is_whole() {
+            turn.pass();
+            return Ok(Some(Numbered::Rows(Box::new(given), None)));
+        }
+        Ok(Some(Numbered::Rows(Box::new(given), Some(turn))))
+    }
+
+    /// Has the values of a chunk's next rows.
+    fn prepare(
+        &self,
+        table: &TableBuild<'a>,
+        given: &mut Given,
+        numbers: &mut Numbers,
+    ) -> Result<()> {
+        given.prepare(
+            &table.job.table.relation,
+            &table.job.native.defaults,
+            self.workshop.server,
+            numbers,
+        )
     }
 
     /// Lays out and hands over the pages of placed rows, and gives their keys to the sorts.
@@ -450,7 +589,13 @@ impl<'a> Build<'_, 'a> {
         let toast = ordered.toast.finish();
         let rows = ordered.rows;
         ordered.pass();
-        lock(&table.built).rows = rows;
+        {
+            let mut built = lock(&table.built);
+            let numbering = &mut table.numbering.state();
+            built.rows = rows;
+            built.draws = std::mem::take(&mut numbering.numbers.draws);
+            built.asked = numbering.numbers.cost;
+        }
         for number in 0..table.sorters.len() {
             self.task(table, scope, move |build| build.index(table, number));
         }
@@ -624,16 +769,17 @@ impl<'a> TableBuild<'a> {
         TableBuild {
             number,
             turns: Turns::new(Ordered {
-                input: 0,
-                ended_at: 0,
-                lines: 0,
-                end_of_data: false,
+                reached: Reached::default(),
                 rows: 0,
                 values: 0,
                 heap: Placer::new(PageFill::new(relation.fillfactor)),
                 toast: Placer::new(PageFill::for_toast()),
                 toast_log: ToastLog::default(),
                 marks: Marks::default(),
+            }),
+            numbering: Turns::new(Numbering {
+                reached: Reached::default(),
+                numbers: Numbers::new(&job.native.defaults),
             }),
             open_chunks: AtomicU64::new(0),
             exhausted: AtomicBool::new(false),
@@ -645,6 +791,18 @@ impl<'a> TableBuild<'a> {
             heap_file,
             toast_file,
             job,
+        }
+    }
+
+    /// Waits until a chunk before this one has told its error.
+    #[cold]
+    fn await_refusal(&self, ticket: Ticket) -> Result<()> {
+        match self.turns.wait(ticket.turn) {
+            None => Ok(()),
+            Some(_) => Err(Error::environment(
+                "XX000",
+                "rows behind a refused row were reached",
+            )),
         }
     }
 

@@ -4,6 +4,7 @@
 //! the server's eye; else the server's own COPY loads it in the same transaction, and the report
 //! says why. What neither may do is refused here.
 
+use super::defaults::{self, Defaults};
 use super::options::{BuildOptions, ForceColumns, InputFormat, InputOptions};
 use super::report::ConstraintKind;
 use super::source_spec::SourceSpec;
@@ -15,8 +16,10 @@ use crate::sort::IndexSpec;
 use crate::source::{self, Charset};
 use crate::sys::collate;
 use crate::types::{Encoder, Settings};
+use pgformat::ids::Oid;
 use pgformat::layout::AttributeLayout;
 use pgformat::version::MajorVersion;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,7 +40,7 @@ pub struct TablePlan {
 #[derive(Debug)]
 pub enum How {
     /// We do.
-    Native(NativePlan),
+    Native(Box<NativePlan>),
     /// The server's COPY, for this reason.
     Server(String),
 }
@@ -47,8 +50,11 @@ pub enum How {
 pub struct NativePlan {
     /// The attributes' layout in attnum order.
     pub layout: Arc<[AttributeLayout]>,
-    /// The attributes' encoders in attnum order; `None` for dropped ones.
+    /// The attributes' encoders in attnum order; `None` for those that are not stored: dropped
+    /// and virtual ones.
     pub encoders: Vec<Option<Encoder>>,
+    /// Where values come from that the input does not give.
+    pub defaults: Defaults,
     /// The indexes, in the catalog's order.
     pub indexes: Vec<IndexPlan>,
     /// CHECK constraints and foreign keys are checked; `--trust-constraints` leaves them out.
@@ -107,6 +113,8 @@ pub struct ServerView<'a> {
     pub encoding: &'a str,
     /// What the database's default collation stands for.
     pub database_collation: Option<&'a Collation>,
+    /// Sequences that tables before this one draw from.
+    pub claimed_sequences: &'a HashSet<Oid>,
 }
 
 /// Plans one table with all sources that name it.
@@ -125,7 +133,7 @@ pub fn plan_table(
         }
     }
     let how = match native_plan(&relation, &inputs, server, options, &mut notes) {
-        Ok(native) => How::Native(native),
+        Ok(native) => How::Native(Box::new(native)),
         Err(reason) => How::Server(reason),
     };
     if options.native_only {
@@ -222,14 +230,15 @@ fn native_plan(
     } else {
         only_by_copy(relation)?;
     }
-    for input in inputs {
-        native_input(relation, input)?;
+    if let Some(reason) = inputs.iter().find_map(|input| input.not_native.clone()) {
+        return Err(reason);
     }
+    let defaults = defaults::plan(relation, inputs, server.claimed_sequences)?;
     let encoders = relation
         .columns
         .iter()
         .map(|column| {
-            if column.dropped {
+            if column.dropped || column.generated == 'v' {
                 return Ok(None);
             }
             Encoder::resolve(column.type_oid, column.typmod, settings)
@@ -261,6 +270,7 @@ fn native_plan(
     Ok(NativePlan {
         layout: relation.columns.iter().map(|c| c.layout).collect(),
         encoders,
+        defaults,
         indexes,
         checks_constraints: !options.trust_constraints,
     })
@@ -306,37 +316,6 @@ fn is_utf8(encoding: &str) -> bool {
     matches!(clean.to_ascii_lowercase().as_str(), "utf8" | "unicode")
 }
 
-/// Whether one input can be read natively into this table.
-fn native_input(relation: &Relation, input: &InputPlan) -> Result<(), String> {
-    if let Some(reason) = &input.not_native {
-        return Err(reason.clone());
-    }
-    for (index, column) in relation.columns.iter().enumerate() {
-        if column.dropped {
-            continue;
-        }
-        if column.generated != ' ' {
-            return Err(format!("column {} is generated", column.name));
-        }
-        if input.fields.contains(&index) {
-            continue;
-        }
-        if column.identity != ' ' {
-            return Err(format!(
-                "identity column {} is not in the input",
-                column.name
-            ));
-        }
-        if column.default.is_some() {
-            return Err(format!(
-                "column {} has a default and is not in the input",
-                column.name
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// Resolves one SOURCE: columns and COPY's options.
 fn plan_input(
     relation: &Relation,
@@ -365,7 +344,6 @@ fn plan_input(
             Some("binary input is not read natively yet".to_owned())
         }
         Some(encoding) if charset.is_none() => Some(format!("the input's encoding is {encoding}")),
-        _ if format.default.is_some() => Some("the input has DEFAULT markers".to_owned()),
         _ => format.not_native().map(str::to_owned),
     };
     Ok(InputPlan {
@@ -459,7 +437,7 @@ fn resolve_format(
         .map(|&index| {
             let column = &relation.columns[index];
             InputColumn {
-                has_default: column.default.is_some(),
+                has_default: column.default.is_some() || column.identity != ' ',
                 ..InputColumn::named(&*column.name)
             }
         })

@@ -13,6 +13,8 @@ pub struct VerbTimes {
     pub pack: Duration,
     /// Waiting for one's turn to place.
     pub wait: Duration,
+    /// Asking the server for values.
+    pub server: Duration,
     /// Placing.
     pub place: Duration,
     /// Laying out pages, checksums, handing them to the writers.
@@ -29,22 +31,24 @@ impl VerbTimes {
         }
     }
 
-    fn named(&self) -> [(&'static str, Duration); 6] {
+    fn named(&self) -> [(&'static str, Duration); 7] {
         [
             ("read", self.read),
             ("pack", self.pack),
             ("wait", self.wait),
+            ("server", self.server),
             ("place", self.place),
             ("seal", self.seal),
             ("index", self.index),
         ]
     }
 
-    fn named_mut(&mut self) -> [(&'static str, &mut Duration); 6] {
+    fn named_mut(&mut self) -> [(&'static str, &mut Duration); 7] {
         [
             ("read", &mut self.read),
             ("pack", &mut self.pack),
             ("wait", &mut self.wait),
+            ("server", &mut self.server),
             ("place", &mut self.place),
             ("seal", &mut self.seal),
             ("index", &mut self.index),
@@ -103,6 +107,19 @@ pub struct ConstraintReport {
     pub checked: Option<Duration>,
 }
 
+/// Values that the server was asked for while we built the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedReport {
+    /// The columns, and what each is: `area (generated)`.
+    pub columns: Vec<String>,
+    /// Rows, each counted once for defaults and once for generated columns.
+    pub rows: u64,
+    /// Statements.
+    pub batches: u64,
+    /// From questions to answers.
+    pub time: Duration,
+}
+
 /// A table of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableReport {
@@ -122,6 +139,8 @@ pub struct TableReport {
     pub indexes: Vec<IndexReport>,
     /// Its constraints, when it was loaded natively; COPY checks them as it goes.
     pub constraints: Vec<ConstraintReport>,
+    /// What the server was asked for; `None` when it was nothing.
+    pub asked: Option<AskedReport>,
     /// Thread time per verb.
     pub times: VerbTimes,
 }
@@ -205,11 +224,22 @@ impl Report {
                     );
                 }
             }
+            if let Some(asked) = &table.asked {
+                let _ = writeln!(
+                    out,
+                    "  values by the server: {}: {} rows in {} batches, {:.2} s",
+                    asked.columns.join(", "),
+                    asked.rows,
+                    asked.batches,
+                    asked.time.as_secs_f64()
+                );
+            }
             if table.by == By::Native {
                 let times: Vec<String> = table
                     .times
                     .named()
                     .into_iter()
+                    .filter(|(name, time)| *name != "server" || !time.is_zero())
                     .map(|(name, time)| format!("{name} {:.2}s", time.as_secs_f64()))
                     .collect();
                 let _ = writeln!(out, "  thread time: {}", times.join(", "));
@@ -261,6 +291,12 @@ impl Report {
                     "checked": c.checked.is_some(),
                     "seconds": c.checked.map(|time| time.as_secs_f64()),
                 })).collect::<Vec<_>>(),
+                "server_values": t.asked.as_ref().map(|asked| json!({
+                    "columns": asked.columns,
+                    "rows": asked.rows,
+                    "batches": asked.batches,
+                    "seconds": asked.time.as_secs_f64(),
+                })),
                 "thread_seconds": t.times.named().into_iter()
                     .map(|(name, time)| (name.to_owned(), json!(time.as_secs_f64())))
                     .collect::<serde_json::Map<_, _>>(),
@@ -330,6 +366,12 @@ mod tests {
                     names: vec!["a".into(), "b".into()],
                     checked: Some(Duration::from_millis(1230)),
                 }],
+                asked: Some(AskedReport {
+                    columns: vec!["area (generated)".into()],
+                    rows: 10,
+                    batches: 1,
+                    time: Duration::from_millis(20),
+                }),
                 times: VerbTimes::default(),
             }],
             total: Duration::from_secs(2),
@@ -347,6 +389,12 @@ mod tests {
         );
         assert!(
             text.contains("  CHECK constraint a, b: checked in 1.23 s\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "  values by the server: area (generated): 10 rows in 1 batches, 0.02 s\n"
+            ),
             "{text}"
         );
         assert!(text.contains("10 rows in 2.00 s, 10 MB/s"), "{text}");

@@ -21,13 +21,16 @@ pub(super) fn check(fields: &Fields, format: &Format) -> Result<(), Box<ValueErr
     for (i, (field, column)) in fields.refs.iter().zip(&format.columns).enumerate() {
         let (number, expected) = (i + 1, &column.name);
         let mismatch = format!("column name mismatch in header line field {number}: got");
-        if field.is_null() {
+        if field.is_null() && !field.is_default() {
             return Err(bad_format(format!(
                 "{mismatch} null value (\"{}\"), expected \"{expected}\"",
                 String::from_utf8_lossy(&format.null)
             )));
         }
-        let name = field.bytes(&[], &fields.scratch);
+        let name = match &format.default {
+            Some(marker) if field.is_default() => &marker[..],
+            _ => field.bytes(&[], &fields.scratch),
+        };
         if name != expected.as_bytes() {
             return Err(bad_format(format!(
                 "{mismatch} \"{}\", expected \"{expected}\"",

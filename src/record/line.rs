@@ -30,6 +30,12 @@ impl FieldRef {
         tagged: 0,
     };
 
+    /// The default marker: no value either.
+    const DEFAULT: FieldRef = FieldRef {
+        start: NULL_START,
+        tagged: IS_DEFAULT,
+    };
+
     /// Bytes `start..end` of the chunk's data.
     #[inline]
     pub(super) fn in_data(start: usize, end: usize) -> FieldRef {
@@ -124,10 +130,7 @@ pub(super) fn split(
                 return Err(bad_format("unexpected default marker in COPY data")
                     .with_detail(format!("Column \"{}\" has no default value.", column.name)));
             }
-            FieldRef {
-                tagged: stored.tagged | IS_DEFAULT,
-                ..stored
-            }
+            FieldRef::DEFAULT
         } else {
             if field.saw_high_escape {
                 let bytes = &fields.scratch[at..];
@@ -173,7 +176,7 @@ pub(super) fn force(data: &[u8], format: &Format, fields: &mut Fields) {
     let Fields { refs, scratch } = fields;
     for (field, column) in refs.iter_mut().zip(&format.columns) {
         if field.is_null() {
-            if column.force_not_null {
+            if column.force_not_null && !field.is_default() {
                 let at = scratch.len();
                 scratch.extend_from_slice(&format.null);
                 *field = FieldRef::in_scratch(at, scratch.len());

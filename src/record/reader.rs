@@ -75,8 +75,8 @@ impl<'r> Record<'r> {
         self.fields.is_empty()
     }
 
-    /// A field's bytes; `None` is NULL. Says nothing of a field that is the default marker: ask
-    /// [`Record::is_default`] before.
+    /// A field's bytes; `None` is NULL, or the default marker, which [`Record::is_default`]
+    /// tells.
     #[inline]
     pub fn field(&self, i: usize) -> Option<&'r [u8]> {
         let field = self.fields[i];

@@ -27,6 +27,7 @@ mod numeric;
 #[cfg(test)]
 mod tests;
 mod uuid;
+pub mod wire;
 mod wording;
 
 use crate::error::ValueError;

@@ -167,6 +167,28 @@ fn read(payload: &[u8]) -> Number<'_> {
     }
 }
 
+/// Appends the binary form of a payload (without its varlena header): count of digits, weight,
+/// sign, scale and the digits, two bytes each, the high one first.
+///
+/// PostgreSQL: `numeric_send`.
+pub fn send(payload: &[u8], out: &mut Vec<u8>) {
+    let mut header = |count: usize, weight: i32, sign: u16, dscale: usize| {
+        for word in [count as u16, weight as u16, sign, dscale as u16] {
+            out.extend(word.to_be_bytes());
+        }
+    };
+    match read(payload) {
+        Number::NaN => header(0, 0, 0xc000, 0),
+        Number::Infinity => header(0, 0, 0xd000, 0),
+        Number::NegativeInfinity => header(0, 0, 0xf000, 0),
+        Number::Finite(number) => {
+            let sign = if number.negative { NEGATIVE } else { 0 };
+            header(number.count(), number.weight, sign, number.dscale);
+            out.extend(number.iter().flat_map(u16::to_be_bytes));
+        }
+    }
+}
+
 /// The order of two payloads (without varlena headers): -Infinity, numbers, Infinity, NaN.
 /// Scale does not matter.
 ///

@@ -9,6 +9,7 @@
 //!          with the plan · still empty? · TRUNCATE or CLUSTER: new, empty files
 //! put      CHECKPOINT, or at wal_level minimal and for many files a flush of the WAL · journal ·
 //!          rename the built files over the empty ones · fsync the directories · UPDATE pg_class
+//!          sequences move to behind the values that the rows took
 //!          the server's parts: COPY of other tables, REINDEX of other indexes
 //! check    CHECK constraints and foreign keys, by queries over the new rows
 //! commit   who reads the WAL, asked again · COMMIT, and if its answer is lost,
@@ -27,6 +28,7 @@ mod empty;
 mod exclusion;
 mod lock;
 mod put;
+mod sequences;
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -39,6 +41,7 @@ use postgres::Client;
 pub use check::{CheckMeans, Violation};
 pub use commit::Committed;
 pub use empty::refuse_unemptyable;
+pub use sequences::SequenceMove;
 
 use super::facts::{Consumers, Facts, WalLevel};
 use super::journal::JournalOnDisk;

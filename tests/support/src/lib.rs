@@ -18,12 +18,14 @@
 
 mod check;
 mod diff;
+mod files;
 mod mask;
 mod program;
 mod server;
 
 pub use check::{assert_checksums, assert_healthy, findings};
 pub use diff::{assert_same_pages, differences};
+pub use files::{File, assert_same_files, files};
 pub use mask::{Attribute, Kind, ValueIds, attributes, mask, without_trailing_zero_pages};
 pub use program::{Ran, run};
 pub use server::{Fork, PAGE_BYTES, Page, Server, VERSIONS, each_version, servers_dir};
