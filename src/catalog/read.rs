@@ -106,7 +106,11 @@ pub fn relations(
                 access_method: class.access_method,
                 tablespace: class.tablespace,
                 columns: columns.remove(oid).unwrap_or_default(),
-                indexes: indexes.remove(oid).unwrap_or_default(),
+                // Those of a partitioned table have no files.
+                indexes: match class.kind {
+                    'p' => Vec::new(),
+                    _ => indexes.remove(oid).unwrap_or_default(),
+                },
                 toast: class.toast,
                 features: features.remove(oid).ok_or_else(gone)?,
                 size_bytes: class.size_bytes,
@@ -139,13 +143,7 @@ pub fn refuse_unsupported(relation: &Relation) -> Result<()> {
         ))
     };
     match relation.kind {
-        'r' => {}
-        'p' => {
-            return Err(Error::unsupported(format!(
-                "\"{name}\" is a partitioned table; loading through it is not supported"
-            ))
-            .with_hint("Load its partitions by name."));
-        }
+        'r' | 'p' => {}
         'v' => return wrong("view"),
         'm' => return wrong("materialized view"),
         'S' => return wrong("sequence"),
@@ -167,7 +165,7 @@ pub fn refuse_unsupported(relation: &Relation) -> Result<()> {
             "\"{name}\" is a temporary table; its rows would end with the connection"
         )));
     }
-    if relation.access_method != "heap" {
+    if relation.kind == 'r' && relation.access_method != "heap" {
         return Err(Error::unsupported(format!(
             "table \"{name}\" has access method \"{}\"; only heap is supported",
             relation.access_method

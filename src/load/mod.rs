@@ -347,6 +347,7 @@ impl Build<'_> {
                     Ok(None)
                 }
                 How::Server(_) => {
+                    registration.silence_triggers(&table.relation)?;
                     server_copy::copy(registration, table, self.interrupted).map(Some)
                 }
             })
@@ -448,9 +449,13 @@ fn group_by_table(sources: &[SourceSpec]) -> Vec<(&str, Vec<&SourceSpec>)> {
 /// Without `--truncate` a table must be empty. The registration looks again under the lock; this
 /// spares the work.
 fn refuse_rows(client: &mut Client, relations: &[Relation]) -> Result<()> {
-    for relation in relations.iter().filter(|r| r.size_bytes > 0) {
+    for relation in relations
+        .iter()
+        .filter(|r| r.kind == 'p' || r.size_bytes > 0)
+    {
+        let only = if relation.kind == 'p' { "" } else { "ONLY " };
         let query = format!(
-            "SELECT EXISTS (SELECT FROM ONLY {})",
+            "SELECT EXISTS (SELECT FROM {only}{})",
             relation.qualified_name()
         );
         if client.query_one(&query, &[])?.get(0) {

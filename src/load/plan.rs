@@ -212,9 +212,8 @@ fn native_plan(
     if server.encoding != "UTF8" {
         return Err(format!("the database's encoding is {}", server.encoding));
     }
-    let features = &relation.features;
-    if features.partition_constraint.is_some() {
-        return Err("it is a partition".into());
+    if relation.kind == 'p' {
+        return Err("it is partitioned, and the server routes the rows".into());
     }
     if let Some(index) = relation.indexes.iter().find(|i| i.exclusion && i.unique) {
         return Err(format!("key {} is temporal", index.name));

@@ -16,9 +16,14 @@ const TRIGGER_TYPE_TRUNCATE: i32 = 1 << 5;
 /// The features that are lists, as rows of a table's OID, the list and a name.
 ///
 /// Every list is ordered by name, so that two readings compare. Types within types are looked
-/// for once a type, not once a column.
+/// for once a type, not once a column. A partitioned table's triggers are its partitions' too.
+///
 const LISTS: &str = "
-WITH RECURSIVE attribute AS (
+WITH RECURSIVE whole_table AS (
+    SELECT o.oid, coalesce(p.relid::pg_catalog.oid, o.oid) AS part
+      FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS o (oid)
+      LEFT JOIN LATERAL pg_catalog.pg_partition_tree(o.oid::pg_catalog.regclass) p ON true
+), attribute AS (
     SELECT a.attrelid, a.attname::text AS attname, a.atttypid
       FROM pg_catalog.pg_attribute a
      WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped
@@ -48,10 +53,11 @@ WITH RECURSIVE attribute AS (
                                      WHERE k.contypid = t.oid AND k.contype = 'c'))
 )
 SELECT oid, list, name FROM (
-    SELECT t.tgrelid AS oid, l.list, t.tgname::text AS name
-      FROM pg_catalog.pg_trigger t,
-           (VALUES ('insert', $2::pg_catalog.int4), ('truncate', $3)) AS l (list, mask)
-     WHERE t.tgrelid = ANY ($1) AND NOT t.tgisinternal
+    SELECT DISTINCT w.oid, l.list, t.tgname::text AS name
+      FROM whole_table w
+      JOIN pg_catalog.pg_trigger t ON t.tgrelid = w.part
+     CROSS JOIN (VALUES ('insert', $2::pg_catalog.int4), ('truncate', $3)) AS l (list, mask)
+     WHERE NOT t.tgisinternal
        AND t.tgenabled IN ('A', CASE pg_catalog.current_setting('session_replication_role')
                                      WHEN 'replica' THEN 'R' ELSE 'O' END)
        AND t.tgtype::int4 & l.mask <> 0

@@ -64,8 +64,8 @@ pub struct Violation {
 }
 
 impl Registration<'_> {
-    /// Evaluates the CHECK constraints of a table whose files were put; its indexes need not be
-    /// complete.
+    /// Evaluates the CHECK constraints of a table whose files were put, unless they are `trusted`,
+    /// and a partition's bounds; its indexes need not be complete.
     ///
     /// Of several bad rows the first is told, of a row's constraints the first by name: what COPY
     /// would have met.
@@ -75,18 +75,30 @@ impl Registration<'_> {
     pub fn check_rows(
         &mut self,
         relation: &Relation,
+        trusted: bool,
         means: CheckMeans,
     ) -> Result<Option<Violation>> {
-        let checks = &relation.features.checks;
-        if checks.is_empty() {
-            return Ok(None);
-        }
-        let table = relation.qualified_name();
-        // The server evaluates the arms of OR from left to right.
+        let checks = match trusted {
+            true => &[],
+            false => relation.features.checks.as_slice(),
+        };
+        // COPY looks at a partition's bounds last.
         let failing: Vec<String> = checks
             .iter()
-            .map(|check| format!("({}) IS FALSE", check.condition))
+            .map(|check| &check.condition)
+            .chain(&relation.features.partition_constraint)
+            .map(|condition| format!("({condition}) IS FALSE"))
             .collect();
+        if failing.is_empty() {
+            return Ok(None);
+        }
+        let arms: Vec<String> = failing
+            .iter()
+            .enumerate()
+            .map(|(number, failing)| format!("WHEN {failing} THEN {number}"))
+            .collect();
+        let table = relation.qualified_name();
+        // The server evaluates the arms of OR from left to right.
         let failing = failing.join(" OR ");
         let first = format!(
             "SELECT pg_catalog.min(ctid)::pg_catalog.text FROM ONLY {table} WHERE {failing}"
@@ -103,11 +115,6 @@ impl Registration<'_> {
             }
             Err(error) => return Err(error),
         };
-        let arms: Vec<String> = checks
-            .iter()
-            .enumerate()
-            .map(|(number, check)| format!("WHEN ({}) IS FALSE THEN {number}", check.condition))
-            .collect();
         let which: i32 = self
             .client()
             .query_one(
@@ -130,11 +137,15 @@ impl Registration<'_> {
             .iter()
             .map(|value| shown(value.as_deref()))
             .collect();
+        let violated = match checks.get(which as usize) {
+            Some(check) => format!("check constraint \"{}\"", check.name),
+            None => "partition constraint".to_owned(),
+        };
         let error = Error::refused(
             "23514",
             format!(
-                "new row for relation \"{}\" violates check constraint \"{}\"",
-                relation.name, checks[which as usize].name
+                "new row for relation \"{}\" violates {violated}",
+                relation.name
             ),
         )
         .with_detail(format!("Failing row contains ({}).", values.join(", ")));

@@ -43,6 +43,7 @@ impl Registration<'_> {
             self.open_tables,
             self.open_indexes
         );
+        self.wake_triggers()?;
         let version = self.session.facts.version;
         let consumers = Consumers::read(self.client(), version)?;
         // A base backup that came and went meanwhile is what the first reading saw.

@@ -58,7 +58,7 @@ impl Registration<'_> {
             .iter()
             .zip(&routes)
             .filter(|(_, route)| **route == Route::Truncate)
-            .map(|(table, _)| format!("ONLY {}", table.relation.qualified_name()))
+            .map(|(table, _)| with_partitions(&table.relation))
             .collect();
         if !truncated.is_empty() {
             let truncate = format!("TRUNCATE {}", truncated.join(", "));
@@ -141,13 +141,13 @@ fn filled(client: &mut Client, tables: &[&Relation]) -> Result<HashSet<Oid>> {
     let mut filled = HashSet::new();
     let tables: Vec<(Oid, String)> = tables
         .iter()
-        .filter(|t| with_blocks.contains(&t.oid))
-        .map(|t| (t.oid, t.qualified_name()))
+        .filter(|t| t.kind == 'p' || with_blocks.contains(&t.oid))
+        .map(|t| (t.oid, with_partitions(t)))
         .collect();
     for some in tables.chunks(TABLES_PER_QUERY) {
         let looks: Vec<String> = some
             .iter()
-            .map(|(_, name)| format!("EXISTS (SELECT FROM ONLY {name})"))
+            .map(|(_, item)| format!("EXISTS (SELECT FROM {item})"))
             .collect();
         let answers: Vec<bool> = client
             .query_one(&format!("SELECT ARRAY[{}]", looks.join(", ")), &[])?
@@ -156,6 +156,14 @@ fn filled(client: &mut Client, tables: &[&Relation]) -> Result<HashSet<Oid>> {
         filled.extend(seen.map(|((oid, _), _)| *oid));
     }
     Ok(filled)
+}
+
+/// The table in a list of tables: by itself, but with its partitions where it has no rows without.
+fn with_partitions(relation: &Relation) -> String {
+    match relation.kind {
+        'p' => relation.qualified_name(),
+        _ => format!("ONLY {}", relation.qualified_name()),
+    }
 }
 
 /// Pairs of a table of ours and a table that references it.
@@ -230,7 +238,13 @@ fn routes(
     references: &[(Oid, Oid)],
 ) -> Result<Vec<Route>> {
     // TRUNCATE takes the largest set in which nobody is referenced from outside.
-    let mut truncated: HashSet<Oid> = tables.iter().map(|t| t.relation.oid).collect();
+    // Empty partitions keep their files: the server's COPY goes there.
+    let mut truncated: HashSet<Oid> = tables
+        .iter()
+        .map(|t| &t.relation)
+        .filter(|relation| relation.kind != 'p' || filled.contains(&relation.oid))
+        .map(|relation| relation.oid)
+        .collect();
     loop {
         let before = truncated.len();
         for (referenced, by) in references {

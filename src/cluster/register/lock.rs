@@ -159,6 +159,8 @@ struct TableLock {
     /// ACCESS EXCLUSIVE, of a table that is loaded. Else SHARE ROW EXCLUSIVE, as ALTER TABLE ADD
     /// FOREIGN KEY takes it on the referenced table: reading goes on, no row goes.
     exclusive: bool,
+    /// With its partitions.
+    partitioned: bool,
 }
 
 /// All locks, in the order of OIDs: two runs of this program never wait for each other.
@@ -172,6 +174,7 @@ fn locks(tables: &[TableToRegister]) -> Vec<TableLock> {
                 name: referenced.name.clone(),
                 qualified_name: referenced.qualified_name.clone(),
                 exclusive: false,
+                partitioned: false,
             };
             (lock.oid, lock)
         })
@@ -182,6 +185,7 @@ fn locks(tables: &[TableToRegister]) -> Vec<TableLock> {
             name: table.relation.name.clone(),
             qualified_name: table.relation.qualified_name(),
             exclusive: true,
+            partitioned: table.relation.kind == 'p',
         };
         (lock.oid, lock)
     }));
@@ -195,7 +199,10 @@ fn lock_statements(locks: &[TableLock]) -> String {
         .map(|alike| {
             let names: Vec<String> = alike
                 .iter()
-                .map(|lock| format!("ONLY {}", lock.qualified_name))
+                .map(|lock| match lock.partitioned {
+                    true => lock.qualified_name.clone(),
+                    false => format!("ONLY {}", lock.qualified_name),
+                })
                 .collect();
             let mode = if alike[0].exclusive {
                 "ACCESS EXCLUSIVE"

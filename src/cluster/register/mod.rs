@@ -29,6 +29,7 @@ mod exclusion;
 mod lock;
 mod put;
 mod sequences;
+mod triggers;
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -200,6 +201,8 @@ pub struct Registration<'s> {
     may_log: bool,
     /// The empty files that were replaced, as they are removed.
     replaced: put::Removal,
+    /// Statements that enable triggers again.
+    silenced: Vec<String>,
     ended: bool,
 }
 
@@ -237,6 +240,7 @@ impl<'s> Registration<'s> {
             wal_skip_kb: 0,
             may_log: true,
             replaced: put::Removal::default(),
+            silenced: Vec::new(),
             ended: false,
         };
         registration.settings()?;
