@@ -138,6 +138,6 @@ pub fn room(file: &File) -> io::Result<Room> {
     Ok(Room {
         device: std::os::unix::fs::MetadataExt::dev(&file.metadata()?),
         free_bytes: free_blocks.saturating_mul(sizes.f_frsize),
-        is_plain: !COMPRESSING.contains(&(kind.f_type as i64)),
+        is_plain: !COMPRESSING.contains(&kind.f_type),
     })
 }
