@@ -38,7 +38,7 @@ fn listed_by_help(command: &[&str]) -> BTreeSet<String> {
 }
 
 fn listed() -> BTreeSet<String> {
-    [&[][..], &["build"], &["recover"]]
+    [&[][..], &["build"], &["register"], &["recover"]]
         .into_iter()
         .flat_map(listed_by_help)
         .collect()
@@ -59,7 +59,11 @@ fn commands() -> Vec<String> {
         .lines()
         .flat_map(|line| line.split("pgpagewrite ").skip(1))
         .filter_map(|arguments| arguments.split('`').next())
-        .filter(|arguments| arguments.starts_with("build ") || arguments.starts_with("recover "))
+        .filter(|arguments| {
+            ["build ", "plan ", "register ", "recover "]
+                .iter()
+                .any(|command| arguments.starts_with(command))
+        })
         .map(str::to_owned)
         .collect()
 }

@@ -4,6 +4,7 @@
 //! but [`read`].
 
 mod constraints;
+pub mod describe;
 mod native_index;
 pub mod read;
 

@@ -40,6 +40,10 @@ pub enum Command {
     /// Builds tables from data files and registers them in a cluster.
     #[command(after_help = BUILD_EXAMPLES)]
     Build(Box<BuildFlags>),
+    /// Tells what "build" with the same arguments would do, and writes nothing.
+    Plan(Box<BuildFlags>),
+    /// Makes what "build --stage-only" left in a directory part of its cluster.
+    Register(Box<RegisterFlags>),
     /// Cleans up at once what a crash left; the next build does the same. Twice does no harm.
     Recover(RecoverFlags),
 }
@@ -120,24 +124,9 @@ pub struct InputFlags {
     pub trailing_delimiter: bool,
 }
 
-/// `build`.
-#[derive(Args, Debug)]
-pub struct BuildFlags {
-    /// The target.
-    #[command(flatten)]
-    pub target: TargetFlags,
-    /// The input's form.
-    #[command(flatten)]
-    pub input: InputFlags,
-    /// TABLE=PATH or TABLE(COLUMN, ...)=PATH, names as in SQL; PATH may be - (standard input), a
-    /// pattern (quote it for the shell), or a compressed file (.gz, .zst, .lz4). May repeat; a
-    /// table that is named twice gets the rows of both.
-    #[arg(value_name = "SOURCE", required = true)]
-    pub sources: Vec<String>,
-    /// SQL to run first, in the load's own transaction. After a script of pg_dump, tables are
-    /// named with their schema: it empties search_path.
-    #[arg(long, value_name = "FILE")]
-    pub schema: Option<PathBuf>,
+/// Options of every command that registers.
+#[derive(Args, Debug, Clone)]
+pub struct CommonFlags {
     /// How many threads, 256 at most; all cores by default.
     #[arg(short = 'j', long, value_name = "N", help_heading = "Behaviour")]
     pub jobs: Option<usize>,
@@ -145,12 +134,6 @@ pub struct BuildFlags {
     /// default.
     #[arg(long, value_name = "SIZE", help_heading = "Behaviour")]
     pub memory: Option<String>,
-    /// Where sorts of index keys spill when they outgrow --memory; in the cluster by default.
-    #[arg(long, value_name = "DIR", help_heading = "Behaviour")]
-    pub temp_dir: Option<PathBuf>,
-    /// Add to the rows that are there (not built yet: refused).
-    #[arg(long, help_heading = "Behaviour", conflicts_with = "truncate")]
-    pub append: bool,
     /// Replace the rows that are there, in the same transaction; without it a table that has rows
     /// is refused.
     #[arg(long, help_heading = "Behaviour")]
@@ -171,9 +154,6 @@ pub struct BuildFlags {
     /// Do not fire INSERT triggers; without it a table that has them is refused.
     #[arg(long, help_heading = "Behaviour")]
     pub skip_triggers: bool,
-    /// Refuse what the server would have to do: its COPY for a table, its build of an index.
-    #[arg(long, help_heading = "Behaviour")]
-    pub native_only: bool,
     /// ANALYZE after the load (the default).
     #[arg(long, help_heading = "Behaviour", overrides_with = "no_analyze")]
     pub analyze: bool,
@@ -188,14 +168,6 @@ pub struct BuildFlags {
         help_heading = "Behaviour"
     )]
     pub lock_timeout: u64,
-    /// Progress on stderr: auto (a bar on a terminal), plain, json or none.
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "auto",
-        help_heading = "Behaviour"
-    )]
-    pub progress: String,
     /// The report on stdout: text or json.
     #[arg(
         long,
@@ -204,6 +176,72 @@ pub struct BuildFlags {
         help_heading = "Behaviour"
     )]
     pub report: String,
+}
+
+/// `build`.
+#[derive(Args, Debug)]
+pub struct BuildFlags {
+    /// The target.
+    #[command(flatten)]
+    pub target: TargetFlags,
+    /// The input's form.
+    #[command(flatten)]
+    pub input: InputFlags,
+    /// TABLE=PATH or TABLE(COLUMN, ...)=PATH, names as in SQL; PATH may be - (standard input), a
+    /// pattern (quote it for the shell), or a compressed file (.gz, .zst, .lz4). May repeat; a
+    /// table that is named twice gets the rows of both.
+    #[arg(value_name = "SOURCE", required = true)]
+    pub sources: Vec<String>,
+    /// SQL to run first, in the load's own transaction. After a script of pg_dump, tables are
+    /// named with their schema: it empties search_path.
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
+    /// What other commands have, too.
+    #[command(flatten)]
+    pub common: CommonFlags,
+    /// Build the files into this directory, absent or empty, and register nothing; "register"
+    /// does that later.
+    #[arg(
+        long,
+        value_name = "DIR",
+        help_heading = "Behaviour",
+        conflicts_with_all = ["schema", "create_cluster", "truncate", "append", "wal", "analyze", "no_analyze"]
+    )]
+    pub stage_only: Option<PathBuf>,
+    /// Where sorts of index keys spill when they outgrow --memory; in the cluster by default.
+    #[arg(long, value_name = "DIR", help_heading = "Behaviour")]
+    pub temp_dir: Option<PathBuf>,
+    /// Add to the rows that are there (not built yet: refused).
+    #[arg(long, help_heading = "Behaviour", conflicts_with = "truncate")]
+    pub append: bool,
+    /// Refuse what the server would have to do: its COPY for a table, its build of an index.
+    #[arg(long, help_heading = "Behaviour")]
+    pub native_only: bool,
+    /// Progress on stderr: auto (a bar on a terminal), plain, json or none.
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "auto",
+        help_heading = "Behaviour"
+    )]
+    pub progress: String,
+}
+
+/// `register`.
+#[derive(Args, Debug)]
+pub struct RegisterFlags {
+    /// The directory that "build --stage-only" made.
+    #[arg(value_name = "STAGE")]
+    pub stage: PathBuf,
+    /// The target.
+    #[command(flatten)]
+    pub target: TargetFlags,
+    /// What other commands have, too.
+    #[command(flatten)]
+    pub common: CommonFlags,
+    /// Leave the stage where it is; by default it is removed when it is registered.
+    #[arg(long, help_heading = "Behaviour")]
+    pub keep: bool,
 }
 
 /// `recover`.

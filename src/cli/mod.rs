@@ -8,8 +8,9 @@ use crate::cluster::recover;
 use crate::error::{Error, Result};
 use crate::load;
 use crate::load::options::ReportMode;
+use crate::load::report::Report;
 use clap::Parser;
-use flags::{BuildFlags, Command, Flags, RecoverFlags};
+use flags::{BuildFlags, Command, Flags, RecoverFlags, RegisterFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,6 +33,8 @@ pub fn main() -> ExitCode {
     };
     let outcome = match &flags.command {
         Command::Build(flags) => build(flags),
+        Command::Plan(flags) => plan(flags),
+        Command::Register(flags) => register(flags),
         Command::Recover(flags) => recover(flags),
     };
     match outcome {
@@ -46,9 +49,37 @@ pub fn main() -> ExitCode {
 
 fn build(flags: &BuildFlags) -> Result<()> {
     let options = options::build_options(flags)?;
+    let interrupted = interrupts()?;
+    let report = load::build(&options::target(&flags.target), &options, &interrupted)?;
+    print(&report, options.report);
+    Ok(())
+}
+
+fn plan(flags: &BuildFlags) -> Result<()> {
+    let options = options::build_options(flags)?;
+    let outlook = load::plan_only(&options::target(&flags.target), &options)?;
+    let text = match options.report {
+        ReportMode::Text => outlook.to_text(),
+        ReportMode::Json => format!("{:#}\n", outlook.to_json()),
+    };
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    outlook.refusal.map_or(Ok(()), Err)
+}
+
+fn register(flags: &RegisterFlags) -> Result<()> {
+    let options = options::register_options(flags)?;
+    let interrupted = interrupts()?;
+    let target = options::target(&flags.target);
+    let report = load::two_step::register(&target, &options, &interrupted)?;
+    print(&report, options.common.report);
+    Ok(())
+}
+
+/// What signals set: the first asks for a clean end; the second, when that takes too long, ends
+/// at once.
+fn interrupts() -> Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The first asks for a clean end; the second, when that takes too long, ends at once.
         let at_once = signal_hook::flag::register_conditional_shutdown(
             signal,
             EXIT_AT_ONCE,
@@ -60,14 +91,16 @@ fn build(flags: &BuildFlags) -> Result<()> {
             Error::environment("58000", format!("could not watch for signals: {e}"))
         })?;
     }
-    let report = load::build(&options::target(&flags.target), &options, &interrupted)?;
-    let text = match options.report {
+    Ok(interrupted)
+}
+
+fn print(report: &Report, mode: ReportMode) {
+    let text = match mode {
         ReportMode::Text => report.to_text(),
         ReportMode::Json => format!("{:#}\n", report.to_json()),
     };
     // The load is done and durable: a closed pipe is no failure of it.
     let _ = std::io::stdout().write_all(text.as_bytes());
-    Ok(())
 }
 
 fn recover(flags: &RecoverFlags) -> Result<()> {

@@ -1,6 +1,6 @@
 //! From flags as typed to options as meant.
 
-use super::flags::{BuildFlags, InputFlags, TargetFlags};
+use super::flags::{BuildFlags, CommonFlags, InputFlags, RegisterFlags, TargetFlags};
 use crate::cluster::conninfo::ConnectOptions;
 use crate::cluster::target::Target;
 use crate::error::{Error, Result};
@@ -8,6 +8,7 @@ use crate::load::options::{
     BuildOptions, ForceColumns, InputFormat, InputOptions, ProgressMode, ReportMode, WalMode,
 };
 use crate::load::source_spec::{SourceSpec, column_list};
+use crate::load::two_step::RegisterOptions;
 use crate::record::format::{CopyOptions, Header};
 use std::time::Duration;
 
@@ -52,6 +53,40 @@ pub fn build_options(flags: &BuildFlags) -> Result<BuildOptions> {
             "standard input can be the source of one table only",
         ));
     }
+    Ok(BuildOptions {
+        sources,
+        input: input_options(&flags.input)?,
+        schema: flags.schema.clone(),
+        temp_dir: flags.temp_dir.clone(),
+        native_only: flags.native_only,
+        stage_only: flags.stage_only.clone(),
+        progress: match flags.progress.as_str() {
+            "auto" => ProgressMode::Auto,
+            "plain" => ProgressMode::Plain,
+            "json" => ProgressMode::Json,
+            "none" => ProgressMode::None,
+            other => return Err(unknown("--progress", other, "auto, plain, json, none")),
+        },
+        ..common_options(&flags.common)?
+    })
+}
+
+/// Resolves the flags of `register`.
+pub fn register_options(flags: &RegisterFlags) -> Result<RegisterOptions> {
+    if flags.target.create_cluster {
+        return Err(Error::usage(
+            "a stage belongs to the cluster that it was built for, which --create-cluster is not",
+        ));
+    }
+    Ok(RegisterOptions {
+        stage: flags.stage.clone(),
+        keep: flags.keep,
+        common: common_options(&flags.common)?,
+    })
+}
+
+/// Resolves what the commands have in common.
+fn common_options(flags: &CommonFlags) -> Result<BuildOptions> {
     let memory_bytes = match &flags.memory {
         Some(text) => parse_size(text)?,
         None => (total_memory_bytes()? / 4).max(MIN_MEMORY_BYTES),
@@ -65,12 +100,8 @@ pub fn build_options(flags: &BuildFlags) -> Result<BuildOptions> {
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
     Ok(BuildOptions {
-        sources,
-        input: input_options(&flags.input)?,
-        schema: flags.schema.clone(),
         jobs,
         memory_bytes: memory_bytes as usize,
-        temp_dir: flags.temp_dir.clone(),
         truncate: flags.truncate,
         wal: match flags.wal.as_str() {
             "auto" => WalMode::Auto,
@@ -80,21 +111,14 @@ pub fn build_options(flags: &BuildFlags) -> Result<BuildOptions> {
         },
         trust_constraints: flags.trust_constraints,
         skip_triggers: flags.skip_triggers,
-        native_only: flags.native_only,
         analyze: !flags.no_analyze,
         lock_timeout: Duration::from_secs(flags.lock_timeout),
-        progress: match flags.progress.as_str() {
-            "auto" => ProgressMode::Auto,
-            "plain" => ProgressMode::Plain,
-            "json" => ProgressMode::Json,
-            "none" => ProgressMode::None,
-            other => return Err(unknown("--progress", other, "auto, plain, json, none")),
-        },
         report: match flags.report.as_str() {
             "text" => ReportMode::Text,
             "json" => ReportMode::Json,
             other => return Err(unknown("--report", other, "text, json")),
         },
+        ..BuildOptions::default()
     })
 }
 

@@ -11,6 +11,7 @@ use super::facts::Facts;
 use super::oids;
 use super::private::{CreatedCluster, PrivateServer};
 use super::recover::{self, Recovered};
+use super::script;
 use crate::catalog::read::scratch;
 use crate::catalog::{Relation, quote_ident, read};
 use crate::error::{Error, Result};
@@ -150,6 +151,40 @@ impl Session {
         let planned = planned?;
         ended?;
         Ok(planned)
+    }
+
+    /// Plans tables as a load with this schema script (its SQL and its name) would, and looks at
+    /// more of what is there then, in one transaction that is rolled back.
+    ///
+    /// # Errors
+    /// Those of [`script::run`] and [`Session::plan_tables`], and what `look` finds.
+    pub fn rehearse<T>(
+        &mut self,
+        script: Option<&(String, String)>,
+        names: &[&str],
+        look: impl FnOnce(&mut Client, Vec<Relation>) -> Result<T>,
+    ) -> Result<T> {
+        self.client.batch_execute(&format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+             SET LOCAL statement_timeout = 0;
+             SET LOCAL idle_in_transaction_session_timeout = 0;
+             SET LOCAL lock_timeout = {}",
+            self.lock_wait.as_millis().clamp(1, i32::MAX as u128)
+        ))?;
+        let (client, facts) = (&mut self.client, &self.facts);
+        let rehearsed = || {
+            if let Some((sql, file)) = script {
+                script::run(client, sql, file)?;
+                client.batch_execute("RESET SESSION AUTHORIZATION; RESET ROLE")?;
+            }
+            let planned = plan_tables(client, facts, names, true)?;
+            look(client, planned)
+        };
+        let result = rehearsed();
+        let ended = self.client.batch_execute("ROLLBACK");
+        let result = result?;
+        ended?;
+        Ok(result)
     }
 
     /// The first of `count` consecutive TOAST value ids; see [`oids::toast_value_ids`].

@@ -5,7 +5,8 @@
 //! pg_checksums leave it out; the server removes it whole when it starts, after a crash too
 //! (PostgreSQL: `src/backend/storage/file/fd.c`, `RemovePgTempFilesInDir`).
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use pgformat::ids::Oid;
@@ -13,10 +14,13 @@ use pgformat::ids::Oid;
 use super::facts::Facts;
 use super::owner::FileOwner;
 use crate::error::{Error, Result};
-use crate::sys::files;
+use crate::sys::{credentials, files};
 
 /// `DEFAULTTABLESPACE_OID`, pg_default.
 pub const PG_DEFAULT: Oid = 1663;
+
+/// Stands for every tablespace where all have one directory.
+const ANY_TABLESPACE: Oid = 0;
 
 /// What the names of our directories begin with.
 pub(super) const PREFIX: &str = "pgsql_tmp.pgpagewrite.";
@@ -64,6 +68,15 @@ pub struct Staging {
     directories: Vec<(Oid, PathBuf)>,
     /// The same, open since before the first file.
     open: Vec<SyncedDirectory>,
+    /// One directory for all tablespaces, that the user named.
+    stage: Option<Stage>,
+}
+
+/// A directory that is to outlive the run.
+#[derive(Debug)]
+struct Stage {
+    was_there: bool,
+    keep: bool,
 }
 
 impl Staging {
@@ -77,11 +90,52 @@ impl Staging {
             database_tablespace: facts.database_tablespace,
             directories: Vec::new(),
             open: Vec::new(),
+            stage: None,
         };
         for tablespace in tablespaces {
             staging.add(facts, *tablespace)?;
         }
         Ok(staging)
+    }
+
+    /// One directory for all tablespaces, anywhere: the files of `--stage-only`. It goes with
+    /// all in it unless [`Staging::keep`] is called.
+    ///
+    /// # Errors
+    /// `58P02` when it has something in it; the file system's.
+    pub fn in_directory(facts: &Facts, directory: &Path) -> Result<Staging> {
+        let was_there = check_stage_directory(facts, directory)?;
+        if !was_there {
+            // Root makes it, since the owner may not write to the parent.
+            DirBuilder::new()
+                .mode(0o700)
+                .create(directory)
+                .map_err(|e| Error::io("create directory", directory, &e))?;
+        }
+        let owner = facts.owner;
+        let mut staging = Staging {
+            owner,
+            database_tablespace: facts.database_tablespace,
+            directories: vec![(ANY_TABLESPACE, directory.to_owned())],
+            open: Vec::new(),
+            stage: Some(Stage {
+                was_there,
+                keep: false,
+            }),
+        };
+        if credentials::effective_uid() != owner.uid {
+            std::os::unix::fs::chown(directory, Some(owner.uid), Some(owner.gid))
+                .map_err(|e| Error::io("change owner of", directory, &e))?;
+        }
+        staging.open.push(SyncedDirectory::open(directory)?);
+        Ok(staging)
+    }
+
+    /// The directory that [`Staging::in_directory`] made stays.
+    pub fn keep(mut self) {
+        if let Some(stage) = &mut self.stage {
+            stage.keep = true;
+        }
     }
 
     /// Makes one more directory, unless it is there.
@@ -149,7 +203,9 @@ impl Staging {
     }
 
     fn resolve(&self, tablespace: Oid) -> Oid {
-        if tablespace == 0 {
+        if self.stage.is_some() {
+            ANY_TABLESPACE
+        } else if tablespace == 0 {
             self.database_tablespace
         } else {
             tablespace
@@ -161,13 +217,59 @@ impl Drop for Staging {
     fn drop(&mut self) {
         for (_, directory) in &self.directories {
             // What cannot be removed now, the server removes when it starts.
-            let _ = self.owner.remove_directory(directory);
+            let _ = match &self.stage {
+                None => self.owner.remove_directory(directory),
+                Some(stage) if stage.keep => Ok(()),
+                Some(stage) if stage.was_there => remove_files_in(directory),
+                Some(_) => std::fs::remove_dir_all(directory),
+            };
         }
     }
 }
 
+/// Whether the directory of `--stage-only` is there.
+///
+/// # Errors
+/// `58P02` when it has something in it; `42601` when it lies in the data directory, where base
+/// backups would take it along; the file system's.
+pub fn check_stage_directory(facts: &Facts, directory: &Path) -> Result<bool> {
+    let is_inside = std::path::absolute(directory)
+        .ok()
+        .and_then(|path| path.ancestors().find_map(|above| above.canonicalize().ok()))
+        .is_some_and(|path| path.starts_with(&facts.data_directory));
+    if is_inside {
+        return Err(Error::usage(format!(
+            "\"{}\" lies in the data directory, which is no place for a stage",
+            directory.display()
+        )));
+    }
+    match std::fs::read_dir(directory) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(true),
+            Some(_) => Err(Error::environment(
+                "58P02",
+                format!(
+                    "directory \"{}\" exists but is not empty",
+                    directory.display()
+                ),
+            )
+            .with_hint("--stage-only wants a directory that is absent or empty.")),
+        },
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(Error::io("access directory", directory, &e)),
+    }
+}
+
+/// Empties a directory that was empty when files were put into it.
+fn remove_files_in(directory: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        std::fs::remove_file(entry?.path())?;
+    }
+    Ok(())
+}
+
 /// A tablespace's `pgsql_tmp`. PostgreSQL: `TempTablespacePath`.
-pub(super) fn temporary_directory(facts: &Facts, tablespace: Oid) -> PathBuf {
+pub fn temporary_directory(facts: &Facts, tablespace: Oid) -> PathBuf {
     if tablespace == PG_DEFAULT {
         facts.data_directory.join("base/pgsql_tmp")
     } else {

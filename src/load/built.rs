@@ -94,4 +94,6 @@ pub struct BuiltTable {
     pub times: VerbTimes,
     /// Where its rows came from.
     pub marks: Marks,
+    /// The names of its inputs in messages.
+    pub inputs: Vec<String>,
 }

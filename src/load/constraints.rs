@@ -125,7 +125,7 @@ fn refuse(
             let row = registration.rows_between(&table.relation, chunk.first, tid)?;
             let (input, line) = chunk.place(row);
             error.at(Place {
-                file: table.inputs[input].label.clone(),
+                file: built.inputs[input].clone(),
                 line,
                 ..Place::default()
             })

@@ -40,6 +40,15 @@ pub(super) struct Supplies<'s> {
 }
 
 impl Build<'_> {
+    /// The threads that work.
+    pub(super) fn pool(&self) -> Result<rayon::ThreadPool> {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(self.options.jobs)
+            .thread_name(|i| format!("worker {i}"))
+            .build()
+            .map_err(|e| Error::environment("53000", format!("could not start threads: {e}")))
+    }
+
     /// Builds the files of all native tables; `None` for the server's.
     pub(super) fn build_files(
         &self,
@@ -65,11 +74,7 @@ impl Build<'_> {
             .iter()
             .map(|i| tables[*i].inputs.iter().map(Opened::open).collect())
             .collect::<Result<Vec<Vec<Opened>>>>()?;
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.options.jobs)
-            .thread_name(|i| format!("worker {i}"))
-            .build()
-            .map_err(|e| Error::environment("53000", format!("could not start threads: {e}")))?;
+        let pool = self.pool()?;
         let budget = Budget::new(self.options.memory_bytes, self.options.jobs);
         let writers = WriterPool::new(WRITERS, budget.queue_buffers, BUFFER_PAGES);
         let workshop = Workshop {
@@ -86,6 +91,11 @@ impl Build<'_> {
             mode: facts.owner.mode,
             owner: (credentials::effective_uid() != facts.owner.uid)
                 .then_some((facts.owner.uid, facts.owner.gid)),
+            // A stage is read again at once, for its checksums.
+            direct: match self.options.stage_only {
+                Some(_) => DirectIo::Off,
+                None => DirectIo::Auto,
+            },
             ..FileOptions::default()
         };
         let small_files = FileOptions {
@@ -96,7 +106,7 @@ impl Build<'_> {
         // A heap and its map at the least.
         let file_count = |i: &usize| 2 + tables[*i].relation.indexes.len();
         let many = native.iter().map(file_count).sum::<usize>() > MANY_FILES;
-        let shares = sort_shares(&opened, budget.sort_bytes);
+        let shares = sort_shares(&input_sizes(&opened), budget.sort_bytes);
         let jobs = native
             .iter()
             .zip(&opened)
@@ -207,22 +217,21 @@ fn inputs_are_small(inputs: &[Opened]) -> bool {
     total_bytes.is_some_and(|bytes| bytes <= SMALL_INPUT_BYTES)
 }
 
-/// Divides the memory of sorts by the sizes of the tables' inputs.
-fn sort_shares(opened: &[Vec<Opened>], sort_bytes: usize) -> Vec<usize> {
+/// The sizes of the tables' inputs, as far as they are known.
+fn input_sizes(opened: &[Vec<Opened>]) -> Vec<u64> {
     const UNKNOWN: u64 = 1 << 30;
-    let sizes: Vec<u64> = opened
-        .iter()
-        .map(|inputs| {
-            inputs
-                .iter()
-                .map(|i| i.len().unwrap_or(UNKNOWN))
-                .sum::<u64>()
-                + 1
-        })
-        .collect();
-    let total: u64 = sizes.iter().sum();
+    let of_table = |inputs: &Vec<Opened>| {
+        let sizes = inputs.iter().map(|i| i.len().unwrap_or(UNKNOWN));
+        sizes.sum::<u64>()
+    };
+    opened.iter().map(of_table).collect()
+}
+
+/// Divides the memory of sorts by the sizes of the tables' inputs.
+pub(super) fn sort_shares(sizes: &[u64], sort_bytes: usize) -> Vec<usize> {
+    let total: u64 = sizes.iter().map(|size| size + 1).sum();
     sizes
         .iter()
-        .map(|size| (sort_bytes as f64 * (*size as f64 / total as f64)) as usize)
+        .map(|size| (sort_bytes as f64 * ((size + 1) as f64 / total as f64)) as usize)
         .collect()
 }

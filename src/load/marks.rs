@@ -64,6 +64,11 @@ impl Marks {
         Ok(mark.place(row))
     }
 
+    /// All of them, in order.
+    pub fn chunks(&self) -> &[ChunkMark] {
+        &self.0
+    }
+
     /// The chunk of the row at `tid`.
     ///
     /// # Panics

@@ -11,6 +11,7 @@ mod inputs;
 mod interrupt;
 mod marks;
 pub mod options;
+mod outlook;
 mod pack;
 mod pipeline;
 mod place;
@@ -21,8 +22,10 @@ mod seal;
 mod server_copy;
 mod settings;
 pub mod source_spec;
+mod space;
 mod toast_log;
 mod turns;
+pub mod two_step;
 
 use crate::catalog::Relation;
 use crate::cluster::conninfo::process_environment;
@@ -42,6 +45,7 @@ use defaults::ask::{Ask, ServerLine};
 use files::Supplies;
 use interrupt::interrupted;
 use options::{BuildOptions, WalMode};
+pub use outlook::{Outlook, plan_only};
 use pgformat::ids::Oid;
 use plan::{How, IndexPlan, NativePlan, ServerView, TablePlan};
 use postgres::Client;
@@ -75,16 +79,38 @@ pub fn build(
         interrupted: interrupt_flag,
         report: Report::default(),
     };
+    let (mut report, loaded) = interruptible(&mut session, interrupt_flag, |s| build.run(s))?;
+    finish_session(session, &loaded, options, interrupt_flag, &mut report)?;
+    report.total = started.elapsed();
+    Ok(report)
+}
+
+/// Does work in a session; a signal cancels the statement that it waits for.
+fn interruptible<T>(
+    session: &mut Session,
+    interrupt_flag: &AtomicBool,
+    work: impl FnOnce(&mut Session) -> Result<T>,
+) -> Result<T> {
     let token = session.client().cancel_token();
-    let built = interrupt::cancelling(&token, interrupt_flag, || build.run(&mut session));
-    let (mut report, loaded) = built.map_err(|error| {
+    interrupt::cancelling(&token, interrupt_flag, || work(session)).map_err(|error| {
         let cancelled = error.sqlstate == "57014" && interrupt_flag.load(Ordering::Relaxed);
         if cancelled { interrupted() } else { error }
-    })?;
-    if options.analyze {
+    })
+}
+
+/// Gathers statistics of what was loaded and ends the session.
+fn finish_session(
+    mut session: Session,
+    loaded: &[Relation],
+    options: &BuildOptions,
+    interrupt_flag: &AtomicBool,
+    report: &mut Report,
+) -> Result<()> {
+    if options.analyze && !loaded.is_empty() {
         let analyzing = Instant::now();
         // The load is durable: what goes wrong from here on is told, but undoes nothing.
-        let analyzed = interrupt::cancelling(&token, interrupt_flag, || session.analyze(&loaded));
+        let token = session.client().cancel_token();
+        let analyzed = interrupt::cancelling(&token, interrupt_flag, || session.analyze(loaded));
         if let Err(error) = analyzed {
             report
                 .notes
@@ -92,9 +118,7 @@ pub fn build(
         }
         report.analyze = Some(analyzing.elapsed());
     }
-    session.finish()?;
-    report.total = started.elapsed();
-    Ok(report)
+    session.finish()
 }
 
 /// A build in hand.
@@ -113,7 +137,8 @@ impl Build<'_> {
         // A schema script runs in the load's own transaction, which is then open while the
         // files are built; else the transaction begins when they are ready.
         let script = self.read_script()?;
-        if self.options.wal == WalMode::Auto {
+        let stage_only = self.options.stage_only.as_deref();
+        if self.options.wal == WalMode::Auto && stage_only.is_none() {
             // Asked again at the registration; this spares the work.
             Consumers::read(session.client(), facts.version)?.refuse()?;
         }
@@ -126,16 +151,19 @@ impl Build<'_> {
             None => (session.plan_tables(&names)?, None, Some(session)),
         };
         let client = connection(&mut registration, &mut lent);
-        if !self.options.truncate {
+        if !self.options.truncate && stage_only.is_none() {
             refuse_rows(client, &relations)?;
         }
         let view = settings::ask(client, &facts)?;
         let mut tables = self.plan(relations, &sources, &view, &facts)?;
-        let to_register: Vec<TableToRegister> =
-            tables.iter().map(|table| self.to_register(table)).collect();
-        register::refuse_unemptyable(client, &to_register)?;
+        if stage_only.is_none() {
+            self.refuse_unemptyable(client, &tables)?;
+        }
         if let Ok(settings) = &view.settings {
             self.prepare_defaults(&mut registration, &mut lent, &mut tables, settings)?;
+        }
+        if stage_only.is_some() {
+            Build::refuse_to_stage(&tables)?;
         }
         let client = connection(&mut registration, &mut lent);
         let first_value_id = oids::toast_value_ids(client, toast_value_bound(&tables))?;
@@ -143,14 +171,20 @@ impl Build<'_> {
             tempfile::tempfile_in(dir)
                 .map_err(|e| Error::io("create a temporary file in", dir, &e))?;
         }
-        let staging = Staging::create(&facts, &tablespaces(&tables))?;
+        if let Ok(settings) = &view.settings {
+            outlook::refuse_if_short(&tables, settings, &facts, self.options)?;
+        }
+        let staging = match stage_only {
+            None => Staging::create(&facts, &tablespaces(&tables))?,
+            Some(directory) => Staging::in_directory(&facts, directory)?,
+        };
         let progress = Progress::new(self.options.progress, total_bytes(&tables));
         let (built, checkpointed) = std::thread::scope(|scope| {
             // Where the build is short this spares the registration the wait; where it is long
             // the checkpoint is made again.
             let checkpoint = lent
                 .as_mut()
-                .filter(|_| tables.len() <= FEW_TABLES)
+                .filter(|_| tables.len() <= FEW_TABLES && stage_only.is_none())
                 .map(|session| scope.spawn(|| session.checkpoint()));
             let server = registration
                 .as_mut()
@@ -176,26 +210,56 @@ impl Build<'_> {
             first_error::first_error(client, &tables, error, self.interrupted)
         })?;
         checkpointed?;
+        if let Some(directory) = stage_only {
+            self.finish_stage(&facts, staging, directory, &tables, built)?;
+            self.report.build = begun.elapsed();
+            return Ok((self.report, Vec::new()));
+        }
         self.report.build = begun.elapsed();
 
         let registering = Instant::now();
-        let mut registration = match (registration, lent) {
+        let registration = match (registration, lent) {
             (Some(registration), _) => registration,
             (None, Some(session)) => self.begin(session, relation_count(&tables))?,
             (None, None) => unreachable!("the session is in one of two places"),
         };
+        self.register(registration, staging, &tables, built)?;
+        self.report.register = registering.elapsed();
+        Ok((
+            self.report,
+            tables.into_iter().map(|t| t.relation).collect(),
+        ))
+    }
+
+    /// Refuses tables that a registration could not empty.
+    fn refuse_unemptyable(&self, client: &mut Client, tables: &[TablePlan]) -> Result<()> {
+        register::refuse_unemptyable(client, &self.to_register_all(tables))
+    }
+
+    fn to_register_all(&self, tables: &[TablePlan]) -> Vec<TableToRegister> {
+        tables.iter().map(|table| self.to_register(table)).collect()
+    }
+
+    /// Makes what was built part of the cluster, and reports on it.
+    fn register(
+        &mut self,
+        mut registration: Registration<'_>,
+        staging: Staging,
+        tables: &[TablePlan],
+        built: Vec<Option<BuiltTable>>,
+    ) -> Result<()> {
         staging.check()?;
-        registration.take(to_register)?;
+        registration.take(self.to_register_all(tables))?;
         let staged: Vec<StagedTable> = tables
             .iter()
             .zip(&built)
             .filter_map(|(t, b)| Some(stage(t, b.as_ref()?)))
             .collect();
         registration.put(&staged)?;
-        registration.move_sequences(&sequence_moves(&tables, &built))?;
-        let checked_rows = self.check_rows(&mut registration, &tables, &built)?;
-        let rows = self.by_the_server(&mut registration, &tables, &built)?;
-        let checked_references = self.check_references(&mut registration, &tables, &built)?;
+        registration.move_sequences(&sequence_moves(tables, &built))?;
+        let checked_rows = self.check_rows(&mut registration, tables, &built)?;
+        let rows = self.by_the_server(&mut registration, tables, &built)?;
+        let checked_references = self.check_references(&mut registration, tables, &built)?;
         self.check_interrupt()?;
         let committed = registration.commit()?;
         if !committed.missed_by.is_none() {
@@ -204,17 +268,13 @@ impl Build<'_> {
                     .to_owned(),
             );
         }
-        self.report.register = registering.elapsed();
         drop(staging);
         let checked = checked_rows.into_iter().zip(checked_references);
         for (((table, built), rows), times) in tables.iter().zip(built).zip(rows).zip(checked) {
             let checked = constraints::reports(table, times.0, times.1);
             self.report_table(table, built, rows, checked);
         }
-        Ok((
-            self.report,
-            tables.into_iter().map(|t| t.relation).collect(),
-        ))
+        Ok(())
     }
 
     /// Prepares what the input does not give. Where that depends on the transaction, or the

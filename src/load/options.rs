@@ -41,18 +41,20 @@ pub enum ForceColumns {
 }
 
 /// What to do about the write-ahead log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WalMode {
     /// Refuse where somebody lives on the WAL: standbys, slots, an archive.
+    #[default]
     Auto,
     /// Go on; the report says what must be made anew.
     Bypass,
 }
 
 /// How progress is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProgressMode {
     /// A line on a terminal, nothing in a pipe.
+    #[default]
     Auto,
     /// A line of text now and then.
     Plain,
@@ -63,16 +65,17 @@ pub enum ProgressMode {
 }
 
 /// How the report is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReportMode {
     /// For people.
+    #[default]
     Text,
     /// For programs.
     Json,
 }
 
 /// Everything that `build` is asked to do with its sources, but for the target.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag of its own on the command line"
@@ -100,6 +103,8 @@ pub struct BuildOptions {
     pub skip_triggers: bool,
     /// Nothing may be left to the server.
     pub native_only: bool,
+    /// Build into this directory and register nothing.
+    pub stage_only: Option<PathBuf>,
     /// ANALYZE after COMMIT.
     pub analyze: bool,
     /// How long to wait for a lock.

@@ -842,12 +842,14 @@ impl<'a> TableBuild<'a> {
 
     fn into_built(self) -> BuiltTable {
         let marks = std::mem::take(&mut self.turns.state().marks);
+        let inputs = self.job.table.inputs.iter();
+        let inputs = inputs.map(|input| input.label.clone()).collect();
         let mut built = self
             .built
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         built.indexes.sort_by_key(|index| index.number);
-        built.marks = marks;
+        (built.marks, built.inputs) = (marks, inputs);
         built
     }
 }

@@ -234,7 +234,8 @@ impl Report {
                     asked.time.as_secs_f64()
                 );
             }
-            if table.by == By::Native {
+            // A stage's were told when it was built.
+            if table.by == By::Native && table.times != VerbTimes::default() {
                 let times: Vec<String> = table
                     .times
                     .named()
@@ -324,7 +325,7 @@ fn spilled(bytes: u64) -> String {
 }
 
 /// A size for people: 8192 bytes, 12.3 MB.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..10_000 => format!("{bytes} bytes"),
         10_000..10_000_000 => format!("{:.0} kB", bytes as f64 / 1e3),

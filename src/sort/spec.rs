@@ -255,6 +255,22 @@ impl IndexSpec {
     }
 }
 
+impl IndexSpec {
+    /// Bytes of the plain index tuples of all rows in `buffer`.
+    pub fn tuple_bytes(&self, buffer: &KeyBuffer) -> u64 {
+        fn of_words<const W: usize>(plan: &WordPlan, rows: &[Entry<W>]) -> u64 {
+            let mut tuples = plan.tuples();
+            rows.iter().map(|e| tuples.tuple(e).len() as u64).sum()
+        }
+        match &buffer.rows {
+            Rows::Two(rows) => of_words(self.word_plan(), rows),
+            Rows::Three(rows) => of_words(self.word_plan(), rows),
+            Rows::Four(rows) => of_words(self.word_plan(), rows),
+            Rows::Records(rows) => rows.arena.len() as u64,
+        }
+    }
+}
+
 /// The keys of rows whose TIDs are not yet known, in the rows' order.
 pub struct KeyBuffer {
     pub(super) rows: Rows,

@@ -98,3 +98,46 @@ pub fn start_write_back(file: &File, start: u64, len_bytes: u64) {
         );
     }
 }
+
+/// The room of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Its device number: two directories with the same one share the room.
+    pub device: u64,
+    /// Bytes that this process may still take.
+    pub free_bytes: u64,
+    /// Whether a file takes as much room as it has bytes: not so where the file system compresses.
+    pub is_plain: bool,
+}
+
+/// File systems that may compress. Linux: `include/uapi/linux/magic.h`; OpenZFS and bcachefs have
+/// their own.
+const COMPRESSING: [i64; 4] = [0x9123_683e, 0x2fc1_2fc1, 0xf2f5_2010, 0xca45_1a4e];
+
+/// Asks for the room of the file system that a file or a directory lies in.
+///
+/// # Errors
+/// The kernel's.
+pub fn room(file: &File) -> io::Result<Room> {
+    // SAFETY: both structures are plain data of C; all zeroes is a value of each.
+    let (mut sizes, mut kind): (libc::statvfs, libc::statfs) = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open as long as `file` lives; the kernel fills the structures.
+    let failed = unsafe {
+        libc::fstatvfs(file.as_raw_fd(), &raw mut sizes) != 0
+            || libc::fstatfs(file.as_raw_fd(), &raw mut kind) != 0
+    };
+    if failed {
+        return Err(io::Error::last_os_error());
+    }
+    // Root writes into what is reserved, too.
+    let free_blocks = if super::credentials::effective_uid() == 0 {
+        sizes.f_bfree
+    } else {
+        sizes.f_bavail
+    };
+    Ok(Room {
+        device: std::os::unix::fs::MetadataExt::dev(&file.metadata()?),
+        free_bytes: free_blocks.saturating_mul(sizes.f_frsize),
+        is_plain: !COMPRESSING.contains(&kind.f_type),
+    })
+}

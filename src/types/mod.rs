@@ -144,6 +144,13 @@ pub const NATIVE_TYPES: [Oid; 23] = [
 const MAX_PAYLOAD_BYTES: usize = varlena::MAX_BYTES - varlena::HEADER_BYTES;
 
 impl Encoder {
+    /// Its name, for people: the kind of value that it makes, as `int4` or `varchar`.
+    pub fn name(&self) -> String {
+        let kind = format!("{:?}", self.0);
+        let end = kind.find(|c: char| !c.is_ascii_alphanumeric());
+        kind[..end.unwrap_or(kind.len())].to_ascii_lowercase()
+    }
+
     /// The encoder of a column of this type (`atttypid`) and modifier (`atttypmod`); `None` when
     /// the type is not built natively. Domains are the caller's to look through.
     pub fn resolve(type_oid: Oid, typmod: i32, _settings: &Settings) -> Option<Encoder> {

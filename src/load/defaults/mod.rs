@@ -86,6 +86,11 @@ pub struct Defaults {
 }
 
 impl Defaults {
+    /// Whether values depend on the transaction that loads the rows, or on sequences that it moves.
+    pub fn belong_to_the_load(&self) -> bool {
+        self.once_is_stable || self.need_numbers()
+    }
+
     /// Whether rows must be counted before they are packed.
     pub fn need_numbers(&self) -> bool {
         !self.sequences.is_empty() || !self.asked.is_empty()
