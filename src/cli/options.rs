@@ -8,7 +8,7 @@ use crate::load::options::{
     BuildOptions, ForceColumns, InputFormat, InputOptions, ProgressMode, ReportMode, WalMode,
 };
 use crate::load::source_spec::{SourceSpec, column_list};
-use crate::record::format::{CopyOptions, Header};
+use crate::record::format::{CopyOptions, Header, Kind};
 use std::time::Duration;
 
 /// The least memory a build can work in.
@@ -140,7 +140,7 @@ fn input_options(flags: &InputFlags) -> Result<InputOptions> {
         force_null: force(&flags.force_null)?,
         force_not_null: force(&flags.force_not_null)?,
         copy: CopyOptions {
-            csv: false,
+            kind: Kind::default(),
             delimiter: flags
                 .delimiter
                 .clone()

@@ -129,7 +129,7 @@ impl Build<'_> {
         if !self.options.truncate {
             refuse_rows(client, &relations)?;
         }
-        let view = settings::ask(client, &facts)?;
+        let view = settings::ask(client, &facts, self.options.input.encoding.as_deref())?;
         let mut tables = self.plan(relations, &sources, &view, &facts)?;
         let to_register: Vec<TableToRegister> =
             tables.iter().map(|table| self.to_register(table)).collect();
@@ -303,6 +303,7 @@ impl Build<'_> {
                 settings: view.settings.as_ref().map_err(String::as_str),
                 version: facts.version,
                 encoding: &facts.server_encoding,
+                input_map: view.input_map.as_ref(),
                 database_collation: Some(&view.database_collation),
                 claimed_sequences: &claimed_sequences,
             };
