@@ -73,7 +73,14 @@ impl Place {
     /// The place that COPY's CONTEXT tells: `COPY t, line 7, column qty: "x"`. The file, which
     /// the server does not know, stays empty.
     pub fn of_copy_context(context: &str) -> Option<Place> {
-        let (_, rest) = context.strip_prefix("COPY ")?.split_once(", line ")?;
+        // What a type's function has to say of a value comes first.
+        let start = match context.find("\nCOPY ") {
+            Some(end) if !context.starts_with("COPY ") => end + 1,
+            _ => 0,
+        };
+        let (_, rest) = context[start..]
+            .strip_prefix("COPY ")?
+            .split_once(", line ")?;
         let digits = rest
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(rest.len());
@@ -339,6 +346,9 @@ mod tests {
         assert_eq!(place.value.as_deref(), Some("x"));
         let place = Place::of_copy_context("COPY a, line 12: \"1,2\"").unwrap();
         assert_eq!((place.line, place.column), (12, None));
+        let place =
+            Place::of_copy_context("JSON data, line 1: |...\nCOPY t, line 3, column j").unwrap();
+        assert_eq!((place.line, place.column.as_deref()), (3, Some("j")));
         assert_eq!(Place::of_copy_context("SQL function \"f\""), None);
     }
 

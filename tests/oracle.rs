@@ -38,6 +38,11 @@ const TBL: Format = Format {
     our_options: &["--trailing-delimiter"],
 };
 
+const BINARY: Format = Format {
+    copy_options: "FORMAT binary",
+    our_options: &["--format", "binary"],
+};
+
 /// Everything a table says, in one value.
 fn contents(server: &Server, table: &str) -> String {
     server.value(
@@ -238,6 +243,29 @@ fn every_native_type_and_index_is_written_as_the_server_writes_it() {
                 seed: 1,
             };
             put_csv(server, "alltypes", workload)
+        },
+    );
+}
+
+#[test]
+fn binary_input_is_written_as_the_server_writes_it() {
+    prove(
+        include_str!("../fixtures/schemas/alltypes.sql"),
+        &BINARY,
+        |server| {
+            let (rows, seed) = (3_000, 2);
+            let csv = put_csv(server, "alltypes", Workload::AllTypes { rows, seed });
+            load_by_server(server, &csv[0], &CSV);
+            let path = server.dir().join("alltypes.bin");
+            server.execute(
+                DB,
+                &format!("COPY alltypes TO '{}' (FORMAT binary)", path.display()),
+            );
+            vec![Load {
+                table: "alltypes",
+                theirs: path.clone(),
+                ours: path,
+            }]
         },
     );
 }

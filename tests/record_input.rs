@@ -8,7 +8,7 @@ use std::fs;
 
 use pgformat::version::MajorVersion;
 use pgpagewrite::record::{
-    Chunk, ChunkReader, Chunks, CopyOptions, Encoding, Follows, Format, Header, InputColumn,
+    Chunk, ChunkReader, Chunks, CopyOptions, Encoding, Follows, Format, Header, InputColumn, Kind,
 };
 use pgpagewrite::source::FileSource;
 use postgres::Client;
@@ -37,7 +37,7 @@ struct Case {
 impl Case {
     fn csv(columns: usize, input: &[u8]) -> Case {
         let mut case = Case::text(columns, input);
-        case.options.csv = true;
+        case.options.kind = Kind::Csv;
         case
     }
 
@@ -57,7 +57,12 @@ impl Case {
     /// The options in SQL.
     fn sql(&self) -> String {
         let options = &self.options;
-        let mut sql = format!("FORMAT {}", if options.csv { "csv" } else { "text" });
+        let format = match options.kind {
+            Kind::Csv => "csv",
+            Kind::Text => "text",
+            Kind::Binary => "binary",
+        };
+        let mut sql = format!("FORMAT {format}");
         for (name, value) in [
             ("DELIMITER", &options.delimiter),
             ("NULL", &options.null),
@@ -298,10 +303,11 @@ fn random_case(random: &mut Random, version: u32) -> Case {
         ..Case::default()
     };
     let options = &mut case.options;
-    options.csv = random.below(2) == 0;
+    let is_csv = random.below(2) == 0;
+    options.kind = if is_csv { Kind::Csv } else { Kind::Text };
     options.delimiter = random.maybe(3, &[",", "|", "A", "\u{5}"]).map(Into::into);
     options.null = random.maybe(3, &["", "a", "\\N", "a b"]).map(Into::into);
-    if options.csv {
+    if options.kind == Kind::Csv {
         options.quote = random.maybe(4, &["'", "a", "\\"]).map(Into::into);
         options.escape = random.maybe(3, &["\\", "\"", "a"]).map(Into::into);
         case.force_null = random.maybe(4, &["a"]).into_iter().collect();
@@ -335,7 +341,11 @@ fn random_case(random: &mut Random, version: u32) -> Case {
     let is_clean = random.below(4) > 0;
     if case.options.header == Header::Match && random.below(2) == 0 {
         let delimiter = case.options.delimiter.as_deref();
-        let default = if case.options.csv { "," } else { "\t" };
+        let default = if case.options.kind == Kind::Csv {
+            ","
+        } else {
+            "\t"
+        };
         let names = NAMES[..case.columns].join(delimiter.unwrap_or(default));
         case.input.extend_from_slice(names.as_bytes());
         case.input.extend_from_slice(line_end);
@@ -363,7 +373,7 @@ fn random_case(random: &mut Random, version: u32) -> Case {
 /// Appends lines most of which have as many fields as there are columns.
 fn lines_of_fields(random: &mut Random, case: &mut Case, line_end: &[u8]) {
     let options = &case.options;
-    let default = if options.csv { "," } else { "\t" };
+    let default = if options.kind == Kind::Csv { "," } else { "\t" };
     let delimiter = options.delimiter.as_deref().unwrap_or(default).as_bytes();
     let quote = options.quote.as_deref().unwrap_or("\"").as_bytes();
     let escape = options.escape.as_deref().map_or(quote, str::as_bytes);
@@ -378,12 +388,12 @@ fn lines_of_fields(random: &mut Random, case: &mut Case, line_end: &[u8]) {
             if i > 0 {
                 case.input.extend_from_slice(delimiter);
             }
-            let is_quoted = options.csv && random.below(3) == 0;
+            let is_quoted = options.kind == Kind::Csv && random.below(3) == 0;
             if is_quoted {
                 case.input.extend_from_slice(quote);
             }
             for _ in 0..random.below(4) {
-                let inner: [&[u8]; 6] = match (is_quoted, options.csv) {
+                let inner: [&[u8]; 6] = match (is_quoted, options.kind == Kind::Csv) {
                     (true, _) => [b"\n", b"\r", delimiter, b"\xc3\xa9", b"\\", b"x y"],
                     (false, true) => [b"x", b"\\D", b"\\", b"\xc3\xa9", b".", b" "],
                     (false, false) => [b"\\n", b"\\\n", b"\\x4a", b"\\61", b"\\\\", b"\\D"],
@@ -538,6 +548,11 @@ fn a_header_that_does_not_match_is_refused_as_the_server_does() {
 fn options_are_refused_as_the_server_refuses_them() {
     let text = |change: &dyn Fn(&mut CopyOptions)| Case::text(2, b"").with(change);
     let csv = |change: &dyn Fn(&mut CopyOptions)| Case::csv(2, b"").with(change);
+    let binary = |change: &dyn Fn(&mut CopyOptions)| {
+        let mut case = Case::text(2, b"");
+        case.options.kind = Kind::Binary;
+        case.with(change)
+    };
     let forced = |case: Case, null: &[&'static str], not_null: &[&'static str]| Case {
         force_null: null.to_vec(),
         force_not_null: not_null.to_vec(),
@@ -581,6 +596,14 @@ fn options_are_refused_as_the_server_refuses_them() {
         forced(csv(&|_| ()), &[], &["b", "b"]),
         forced(csv(&|_| ()), &["*"], &["a"]),
         forced(csv(&|_| ()), &["b"], &["*"]),
+        binary(&|o| o.delimiter = Some(",".into())),
+        binary(&|o| o.null = Some("x".into())),
+        binary(&|o| o.default = Some("x".into())),
+        binary(&|o| o.header = Header::Skip),
+        binary(&|o| o.quote = Some("'".into())),
+        binary(&|o| o.escape = Some("'".into())),
+        forced(binary(&|_| ()), &["a"], &[]),
+        forced(binary(&|_| ()), &[], &["a"]),
     ];
     each_version(&[], |server| {
         let mut client = server.connect("postgres");

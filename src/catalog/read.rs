@@ -6,12 +6,14 @@
 //! The queries name `pg_catalog` everywhere, because a script that ran before may have moved
 //! the search path.
 
+mod charset;
 mod constraints;
 mod defaults;
 mod features;
 mod indexes;
 pub mod scratch;
 
+pub use charset::multi_byte;
 pub use defaults::{sequence_states, sequences};
 pub use indexes::collation;
 

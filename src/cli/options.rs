@@ -9,7 +9,7 @@ use crate::load::options::{
 };
 use crate::load::source_spec::{SourceSpec, column_list};
 use crate::load::two_step::RegisterOptions;
-use crate::record::format::{CopyOptions, Header};
+use crate::record::format::{CopyOptions, Header, Kind};
 use std::time::Duration;
 
 /// The least memory a build can work in.
@@ -164,7 +164,7 @@ fn input_options(flags: &InputFlags) -> Result<InputOptions> {
         force_null: force(&flags.force_null)?,
         force_not_null: force(&flags.force_not_null)?,
         copy: CopyOptions {
-            csv: false,
+            kind: Kind::default(),
             delimiter: flags
                 .delimiter
                 .clone()

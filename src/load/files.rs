@@ -14,7 +14,9 @@ use crate::build::writer::{BUFFER_PAGES, WriterPool};
 use crate::cluster::facts::Facts;
 use crate::cluster::staging::{MANY_FILES, Staging};
 use crate::error::{Error, Result};
+use crate::record::binary::BinaryChunks;
 use crate::record::chunk::Chunks;
+use crate::record::format::Kind;
 use crate::record::stream::StreamChunks;
 use crate::source::{self, FileSource, Input, Stream};
 use crate::sys::credentials;
@@ -151,12 +153,21 @@ impl Build<'_> {
             .iter()
             .zip(&table.inputs)
             .map(|(input, plan)| {
+                let format = &plan.format;
+                let is_binary = format.kind == Kind::Binary;
                 Ok(match input {
-                    Opened::File(file) => InputChunks::File(Chunks::open(file, &plan.format)?),
+                    Opened::File(file) if is_binary => {
+                        InputChunks::Binary(Mutex::new(BinaryChunks::of_file(file, format)))
+                    }
+                    Opened::File(file) => InputChunks::File(Chunks::open(file, format)?),
                     Opened::Stream(stream) => {
                         let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
                         let stream = stream.expect("a stream is read once");
-                        InputChunks::Stream(Mutex::new(StreamChunks::new(stream, &plan.format)))
+                        if is_binary {
+                            InputChunks::Binary(Mutex::new(BinaryChunks::of_stream(stream, format)))
+                        } else {
+                            InputChunks::Stream(Mutex::new(StreamChunks::new(stream, format)))
+                        }
                     }
                 })
             })
@@ -196,7 +207,7 @@ enum Opened {
 
 impl Opened {
     fn open(input: &InputPlan) -> Result<Opened> {
-        Ok(match source::open(&input.file, input.charset)? {
+        Ok(match source::open(&input.file, input.conversion.clone())? {
             Input::File(file) => Opened::File(file),
             Input::Stream(stream) => Opened::Stream(Mutex::new(Some(stream))),
         })

@@ -1,6 +1,7 @@
 //! A table's inputs as one row of chunks, which the workers take one after the other.
 
 use crate::error::Result;
+use crate::record::binary::BinaryChunks;
 use crate::record::chunk::{Chunk, Chunks, Follows};
 use crate::record::stream::StreamChunks;
 use std::sync::{Mutex, PoisonError};
@@ -23,6 +24,8 @@ pub enum InputChunks<'a> {
     File(Chunks<'a>),
     /// A stream: chunks are read in order.
     Stream(Mutex<StreamChunks<'a>>),
+    /// Binary input of either kind: chunks are cut in order.
+    Binary(Mutex<BinaryChunks<'a>>),
 }
 
 /// All chunks of a table.
@@ -45,8 +48,9 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// Takes the next chunk. A stream's is read here, under the lock; a file's later, by
-    /// [`Inputs::read`], and waited for as long as it is `wanted`. `None` when all are taken.
+    /// Takes the next chunk. A file's is read later, by [`Inputs::read`]; where chunks come in
+    /// order it is read here, under the lock, and waited for as long as it is `wanted`. `None`
+    /// when all are taken.
     pub fn take(&self, chunk: &mut Chunk, wanted: &dyn Fn() -> bool) -> Result<Option<Ticket>> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -54,6 +58,10 @@ impl<'a> Inputs<'a> {
                 None => return Ok(None),
                 Some(InputChunks::File(chunks)) => next.number < chunks.count(),
                 Some(InputChunks::Stream(stream)) => stream
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .next(chunk, wanted)?,
+                Some(InputChunks::Binary(chunks)) => chunks
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .next(chunk, wanted)?,
@@ -81,7 +89,7 @@ impl<'a> Inputs<'a> {
     pub fn read(&self, ticket: Ticket, chunk: &mut Chunk) -> Result<()> {
         match &self.inputs[ticket.input] {
             InputChunks::File(chunks) => chunks.read(ticket.number, chunk),
-            InputChunks::Stream(_) => Ok(()),
+            InputChunks::Stream(_) | InputChunks::Binary(_) => Ok(()),
         }
     }
 
@@ -89,7 +97,7 @@ impl<'a> Inputs<'a> {
     pub fn follows(&self, ticket: Ticket, chunk: &Chunk, ended_at: u64) -> Follows {
         match &self.inputs[ticket.input] {
             InputChunks::File(chunks) => chunks.follows(chunk, ended_at),
-            InputChunks::Stream(_) => Follows::Yes,
+            InputChunks::Stream(_) | InputChunks::Binary(_) => Follows::Yes,
         }
     }
 
@@ -97,7 +105,9 @@ impl<'a> Inputs<'a> {
     pub fn reread(&self, ticket: Ticket, begins_at: u64, chunk: &mut Chunk) -> Result<()> {
         match &self.inputs[ticket.input] {
             InputChunks::File(chunks) => chunks.reparse_from(begins_at, ticket.number, chunk),
-            InputChunks::Stream(_) => unreachable!("a stream's chunks are not guessed"),
+            InputChunks::Stream(_) | InputChunks::Binary(_) => {
+                unreachable!("chunks that come in order are not guessed")
+            }
         }
     }
 }

@@ -154,7 +154,7 @@ impl Build<'_> {
         if !self.options.truncate && stage_only.is_none() {
             refuse_rows(client, &relations)?;
         }
-        let view = settings::ask(client, &facts)?;
+        let view = settings::ask(client, &facts, self.options.input.encoding.as_deref())?;
         let mut tables = self.plan(relations, &sources, &view, &facts)?;
         if stage_only.is_none() {
             self.refuse_unemptyable(client, &tables)?;
@@ -363,6 +363,7 @@ impl Build<'_> {
                 settings: view.settings.as_ref().map_err(String::as_str),
                 version: facts.version,
                 encoding: &facts.server_encoding,
+                input_map: view.input_map.as_ref(),
                 database_collation: Some(&view.database_collation),
                 claimed_sequences: &claimed_sequences,
             };

@@ -11,6 +11,7 @@ use crate::build::lz4::BundledLz4;
 use crate::catalog::Relation;
 use crate::error::{Error, Place, Result, ValueError};
 use crate::record::error::{RecordError, limit_printout};
+use crate::record::format::Kind;
 use crate::record::reader::{ChunkReader, Record};
 use crate::sort::{IndexSpec, KeyBuffer};
 use crate::sys::simd::{self, Task};
@@ -193,7 +194,7 @@ impl<'p> Packer<'p> {
     }
 
     #[inline(always)]
-    fn pack_records(
+    fn pack_records<const BINARY: bool>(
         &mut self,
         reader: &mut ChunkReader<'_>,
         attributes: &[Attribute],
@@ -205,7 +206,7 @@ impl<'p> Packer<'p> {
         {
             match reader.next() {
                 Ok(Some(record)) => {
-                    self.pack_record(&record, attributes, input, given)?;
+                    self.pack_record::<BINARY>(&record, attributes, input, given)?;
                     given.next_row();
                 }
                 Ok(None) => return Ok(Packing::Done),
@@ -216,7 +217,7 @@ impl<'p> Packer<'p> {
     }
 
     #[inline(always)]
-    fn pack_record(
+    fn pack_record<const BINARY: bool>(
         &mut self,
         record: &Record<'_>,
         attributes: &[Attribute],
@@ -235,10 +236,13 @@ impl<'p> Packer<'p> {
                 .field
                 .and_then(|field| record.field_at(field as usize));
             if let (Some((data, value)), Some(encoder)) = (value, &attribute.encoder) {
-                if encoder
-                    .encode_at(data, value, &mut self.scratch, self.settings, builder)
-                    .is_err()
-                {
+                let (scratch, settings) = (&mut self.scratch, self.settings);
+                let put = if BINARY {
+                    encoder.receive(&data[value], scratch, settings, builder)
+                } else {
+                    encoder.encode_at(data, value, scratch, settings, builder)
+                };
+                if put.is_err() {
                     let values = (0..record.len()).map(|field| record.field(field));
                     return Err(self
                         .first_bad_value(values, record.line(), attributes, input)
@@ -341,7 +345,7 @@ impl<'p> Packer<'p> {
         self.first_bad_value(present, error.line_in_chunk, attributes, input)
             .unwrap_or(PackError {
                 line_in_chunk: error.line_in_chunk,
-                column: None,
+                column: error.column,
                 value: error.line_text,
                 error: Cause::Value(Box::new(error.error)),
             })
@@ -365,12 +369,17 @@ impl<'p> Packer<'p> {
             let layout = Arc::from([self.packed.builder.layout()[index]]);
             let mut alone = TupleBuilder::new(layout);
             alone.begin_row();
-            if let Err(error) = encoder.encode(value, &mut self.scratch, self.settings, &mut alone)
-            {
+            let (scratch, settings) = (&mut self.scratch, self.settings);
+            let put = if is_binary(input) {
+                encoder.receive(value, scratch, settings, &mut alone)
+            } else {
+                encoder.encode(value, scratch, settings, &mut alone)
+            };
+            if let Err(error) = put {
                 return Some(PackError {
                     line_in_chunk,
                     column: Some(self.relation.columns[index].name.clone()),
-                    value: Some(limit_printout(value)),
+                    value: (!is_binary(input)).then(|| limit_printout(value)),
                     error: Cause::Value(error),
                 });
             }
@@ -426,8 +435,18 @@ impl Task for PackRecords<'_, '_, '_> {
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        self.packer
-            .pack_records(self.reader, self.attributes, self.input, self.given)
+        let PackRecords {
+            packer,
+            reader,
+            attributes,
+            input,
+            given,
+        } = self;
+        if is_binary(input) {
+            packer.pack_records::<true>(reader, attributes, input, given)
+        } else {
+            packer.pack_records::<false>(reader, attributes, input, given)
+        }
     }
 }
 
@@ -466,7 +485,7 @@ impl PackError {
         PackError {
             line_in_chunk: record.line(),
             column: None,
-            value: Some(limit_printout(record.raw())),
+            value: record.raw().map(limit_printout),
             error: Cause::Value(error),
         }
     }
@@ -476,7 +495,7 @@ impl PackError {
         PackError {
             line_in_chunk: record.line(),
             column: None,
-            value: Some(limit_printout(record.raw())),
+            value: record.raw().map(limit_printout),
             error: Cause::Server(Box::new(error)),
         }
     }
@@ -498,6 +517,10 @@ fn put(
         Value::NotStored => builder.put_null(),
     }
     Ok(true)
+}
+
+fn is_binary(input: &InputPlan) -> bool {
+    input.format.kind == Kind::Binary
 }
 
 /// What each attribute takes from a record of `input`.

@@ -11,9 +11,10 @@ use super::source_spec::SourceSpec;
 use crate::catalog::{Collation, Column, Index, Relation, quote_ident};
 use crate::error::{Class, Error, Place, Result, ValueError};
 use crate::record::encoding::Encoding;
-use crate::record::format::{CopyOptions, Format, Header, InputColumn};
+use crate::record::format::{CopyOptions, Format, Header, InputColumn, Kind};
 use crate::sort::IndexSpec;
-use crate::source::{self, Charset};
+use crate::source::charset::{MultiByte, MultiByteSet, ToCharset};
+use crate::source::{self, Charset, Conversion};
 use crate::sys::collate;
 use crate::types::{Encoder, Settings};
 use pgformat::ids::Oid;
@@ -92,10 +93,10 @@ pub struct InputPlan {
     pub label: String,
     /// For each field of a record: the attribute's index (attnum - 1).
     pub fields: Vec<usize>,
-    /// COPY's options, checked. Meaningless for binary input.
+    /// COPY's options, checked.
     pub format: Format,
-    /// What the input is converted from, where it is not the database's encoding.
-    pub charset: Option<Charset>,
+    /// How the input is converted to the database's encoding, where it is in another.
+    pub conversion: Option<Conversion>,
     /// Why the server must read it.
     pub not_native: Option<String>,
     /// The statement with which the server would read it.
@@ -111,6 +112,8 @@ pub struct ServerView<'a> {
     pub version: MajorVersion,
     /// `server_encoding` of the database.
     pub encoding: &'a str,
+    /// The map of the input's encoding, where the server was asked for it.
+    pub input_map: Option<&'a Arc<MultiByte>>,
     /// What the database's default collation stands for.
     pub database_collation: Option<&'a Collation>,
     /// Sequences that tables before this one draw from.
@@ -209,9 +212,6 @@ fn native_plan(
     notes: &mut Vec<String>,
 ) -> Result<NativePlan, String> {
     let settings = server.settings.map_err(str::to_owned)?;
-    if server.encoding != "UTF8" {
-        return Err(format!("the database's encoding is {}", server.encoding));
-    }
     if relation.kind == 'p' {
         return Err("it is partitioned, and the server routes the rows".into());
     }
@@ -233,6 +233,13 @@ fn native_plan(
         return Err(reason);
     }
     let defaults = defaults::plan(relation, inputs, server.claimed_sequences)?;
+    if settings.encoding != Encoding::Utf8 && defaults.sources.iter().any(Option::is_some) {
+        // The server would send them in the session's encoding.
+        return Err(format!(
+            "columns take their defaults, and the database's encoding is {}",
+            server.encoding
+        ));
+    }
     let encoders = relation
         .columns
         .iter()
@@ -306,13 +313,60 @@ fn only_by_copy(relation: &Relation) -> Result<(), String> {
     Ok(())
 }
 
-/// PostgreSQL: src/common/encnames.c, `pg_encname_tbl` and `clean_encoding_name`.
-fn is_utf8(encoding: &str) -> bool {
-    let clean: String = encoding
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .collect();
-    matches!(clean.to_ascii_lowercase().as_str(), "utf8" | "unicode")
+/// How an input becomes text of the database.
+struct InputEncoding {
+    conversion: Option<Conversion>,
+    /// What the bytes are checked against, converted or not.
+    checked: Encoding,
+}
+
+/// What COPY does with input in the encoding of the option (that of the client, UTF8, without
+/// one), or why that is left to the server.
+///
+/// PostgreSQL: src/backend/commands/copyfrom.c, BeginCopyFrom: nothing is converted from or to
+/// SQL_ASCII.
+fn input_encoding(server: &ServerView<'_>, option: Option<&str>) -> Result<InputEncoding, String> {
+    let name = option.unwrap_or("UTF8");
+    let database = Encoding::by_name(server.encoding)
+        .ok_or_else(|| format!("the database's encoding is {}", server.encoding))?;
+    let not_native = || {
+        format!(
+            "the input's encoding is {name}, the database's {}",
+            database.name()
+        )
+    };
+    let (conversion, checked) = match (Encoding::by_option(name), database) {
+        (Some(input), database) if input == database => (None, database),
+        (Some(input), Encoding::SQL_ASCII) => (None, input),
+        (Some(Encoding::SQL_ASCII), Encoding::SingleByte(_)) => (None, Encoding::SQL_ASCII),
+        (Some(Encoding::Utf8), Encoding::SingleByte(name)) => {
+            let to = Charset::by_name(name).ok_or_else(not_native)?;
+            (Some(Conversion::ToSingle(ToCharset::new(to))), database)
+        }
+        (Some(_), Encoding::Utf8) => {
+            let from = Charset::by_name(name).ok_or_else(not_native)?;
+            (Some(Conversion::FromSingle(from)), database)
+        }
+        (None, Encoding::Utf8) => {
+            let map = server.input_map.ok_or_else(not_native)?;
+            (Some(Conversion::FromMulti(Arc::clone(map))), database)
+        }
+        _ => return Err(not_native()),
+    };
+    Ok(InputEncoding {
+        conversion,
+        checked,
+    })
+}
+
+/// Names and markers that are compared with text of the database must be the same bytes there.
+fn has_foreign_bytes(format: &Format) -> bool {
+    let names = format.columns.iter().map(|column| column.name.as_bytes());
+    let names = names.filter(|_| format.header == Header::Match);
+    let markers = [Some(&format.null[..]), format.default.as_deref()];
+    !names
+        .chain(markers.into_iter().flatten())
+        .all(<[u8]>::is_ascii)
 }
 
 /// Resolves one SOURCE: columns and COPY's options.
@@ -334,23 +388,38 @@ fn plan_input(
         file.display().to_string()
     };
     let kind = options.format.unwrap_or_else(|| format_of_path(&label));
-    let format = resolve_format(kind, options, relation, &fields, server.version)?;
+    let mut format = resolve_format(kind, options, relation, &fields, server)?;
     let copy_statement = copy_statement(relation, &names, kind, options);
-    let encoding = options.encoding.as_deref().filter(|e| !is_utf8(e));
-    let charset = encoding.and_then(Charset::by_name);
-    let not_native = match encoding {
-        _ if kind == InputFormat::Binary => {
-            Some("binary input is not read natively yet".to_owned())
+    // Of binary input text is in the client's encoding, whatever the option says.
+    let is_binary = kind == InputFormat::Binary;
+    let encoding = options.encoding.as_deref();
+    let is_known =
+        |name: &str| Encoding::by_option(name).is_some() || MultiByteSet::by_name(name).is_some();
+    let encoding = encoding.filter(|name| !is_binary || !is_known(name));
+    let (conversion, not_native) = match input_encoding(server, encoding) {
+        Err(reason) => (None, Some(reason)),
+        Ok(input) => {
+            format.file_encoding = input.checked;
+            let is_utf8 = format.encoding == Encoding::Utf8;
+            let reason = if !is_utf8 && is_binary {
+                Some(format!(
+                    "binary input into a database in {}",
+                    server.encoding
+                ))
+            } else if !is_utf8 && has_foreign_bytes(&format) {
+                Some("names or markers that are not ASCII".to_owned())
+            } else {
+                format.not_native().map(str::to_owned)
+            };
+            (input.conversion, reason)
         }
-        Some(encoding) if charset.is_none() => Some(format!("the input's encoding is {encoding}")),
-        _ => format.not_native().map(str::to_owned),
     };
     Ok(InputPlan {
         file,
         label,
         fields,
         format,
-        charset,
+        conversion,
         not_native,
         copy_statement,
     })
@@ -429,8 +498,11 @@ fn resolve_format(
     options: &InputOptions,
     relation: &Relation,
     fields: &[usize],
-    version: MajorVersion,
+    server: &ServerView<'_>,
 ) -> Result<Format> {
+    let version = server.version;
+    // Of other encodings the server reads the input.
+    let encoding = Encoding::by_name(server.encoding).unwrap_or(Encoding::Utf8);
     let columns = fields
         .iter()
         .map(|&index| {
@@ -442,11 +514,15 @@ fn resolve_format(
         })
         .collect();
     let copy = CopyOptions {
-        csv: kind == InputFormat::Csv,
+        kind: match kind {
+            InputFormat::Csv => Kind::Csv,
+            InputFormat::Text => Kind::Text,
+            InputFormat::Binary => Kind::Binary,
+        },
         ..options.copy.clone()
     };
     let mut format = copy
-        .resolve(columns, version, Encoding::Utf8)
+        .resolve(columns, version, encoding)
         .map_err(|e| bad_option(*e, version))?;
     if format.header == Header::Match && !version.at_least(15) {
         return Err(bad_option(

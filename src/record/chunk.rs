@@ -91,6 +91,29 @@ impl Chunk {
         &self.buffer.bytes()[..self.len]
     }
 
+    /// Empties the chunk, for bytes from the input's position `pos` on.
+    pub(super) fn clear_at(&mut self, pos: u64) {
+        self.base_pos = pos;
+        self.begin = 0;
+        self.len = 0;
+        self.positions.clear();
+        self.defect = None;
+        self.has_quoted_line_ends = false;
+    }
+
+    /// Room for so many more bytes of input, to be filled.
+    pub(super) fn grow(&mut self, more_bytes: usize) -> &mut [u8] {
+        let from = self.len;
+        self.len += more_bytes;
+        self.buffer.reserve(self.len);
+        &mut self.buffer.bytes_mut()[from..self.len]
+    }
+
+    /// More bytes of input.
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.grow(bytes.len()).copy_from_slice(bytes);
+    }
+
     /// Scans the bytes from `from` on.
     pub(super) fn scan(&mut self, scanner: &mut Scanner, from: usize) {
         let data = &self.buffer.bytes()[..self.len];
@@ -358,7 +381,7 @@ impl<'a> Chunks<'a> {
         };
         chunk.has_quoted_line_ends = scanner.saw_quoted_line_end();
         let context_bytes = context_bytes(self.format, self.eol, chunk.starts_input());
-        chunk.check_encoding(self.format.encoding, scanner, context_bytes);
+        chunk.check_encoding(self.format.file_encoding, scanner, context_bytes);
         Ok(())
     }
 }

@@ -4,6 +4,8 @@
 //! or a zero byte.
 
 use crate::error::ValueError;
+use crate::source::Charset;
+use crate::source::charset::{invalid_byte_sequence, utf8_announced};
 
 /// The database's encoding, as far as checking needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +17,9 @@ pub enum Encoding {
 }
 
 impl Encoding {
+    /// Any bytes.
+    pub const SQL_ASCII: Encoding = Encoding::SingleByte("SQL_ASCII");
+
     /// The encoding of a database by the server's name for it; `None` for multi-byte encodings
     /// other than UTF8.
     pub fn by_name(name: &str) -> Option<Encoding> {
@@ -57,6 +62,22 @@ impl Encoding {
             .map(|&single| Encoding::SingleByte(single))
     }
 
+    /// The encoding that the option ENCODING names, in any of the spellings that the server takes;
+    /// `None` for multi-byte encodings other than UTF8.
+    ///
+    /// PostgreSQL: src/common/encnames.c, pg_char_to_encoding.
+    pub fn by_option(name: &str) -> Option<Encoding> {
+        if let Some(charset) = Charset::by_name(name) {
+            return Some(Encoding::SingleByte(charset.name()));
+        }
+        let clean: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        match clean.to_ascii_lowercase().as_str() {
+            "utf8" | "unicode" => Some(Encoding::Utf8),
+            "sqlascii" => Some(Encoding::SQL_ASCII),
+            _ => None,
+        }
+    }
+
     /// The server's name.
     pub fn name(self) -> &'static str {
         match self {
@@ -87,24 +108,10 @@ impl Encoding {
     #[cold]
     pub fn refusal(self, bytes: &[u8]) -> Box<ValueError> {
         let announced = match (self, bytes.first()) {
-            (Encoding::Utf8, Some(0xc0..=0xdf)) => 2,
-            (Encoding::Utf8, Some(0xe0..=0xef)) => 3,
-            (Encoding::Utf8, Some(0xf0..=0xf7)) => 4,
+            (Encoding::Utf8, Some(&first)) => utf8_announced(first),
             _ => 1,
         };
-        let shown: Vec<String> = bytes
-            .iter()
-            .take(announced)
-            .map(|byte| format!("0x{byte:02x}"))
-            .collect();
-        ValueError::new(
-            "22021",
-            format!(
-                "invalid byte sequence for encoding \"{}\": {}",
-                self.name(),
-                shown.join(" ")
-            ),
-        )
+        invalid_byte_sequence(self.name(), &bytes[..announced.min(bytes.len())])
     }
 }
 

@@ -9,6 +9,8 @@ pub struct RecordError {
     pub line_in_chunk: u64,
     /// SQLSTATE, message, DETAIL, HINT.
     pub error: ValueError,
+    /// The column that COPY names, where the input itself ends in one; binary only.
+    pub column: Option<String>,
     /// The line as COPY's CONTEXT quotes it; `None` where reading the line itself failed.
     pub line_text: Option<String>,
     /// The fields of a record that has too few. COPY converts these before it misses the next
@@ -22,7 +24,7 @@ impl RecordError {
         let place = Place {
             file: file.to_owned(),
             line: lines_before + self.line_in_chunk,
-            column: None,
+            column: self.column,
             value: self.line_text,
         };
         Error::input(self.error, place)

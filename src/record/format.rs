@@ -8,13 +8,16 @@ use super::encoding::Encoding;
 use crate::error::ValueError;
 use crate::sys::delimiters::Dialect;
 
-/// The two formats of lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// COPY's formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kind {
     /// FORMAT csv.
     Csv,
     /// FORMAT text.
+    #[default]
     Text,
+    /// FORMAT binary.
+    Binary,
 }
 
 /// What to do with the first line.
@@ -75,8 +78,8 @@ impl InputColumn {
 /// COPY's options as the user typed them; `None` where not given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CopyOptions {
-    /// FORMAT csv; else text.
-    pub csv: bool,
+    /// FORMAT.
+    pub kind: Kind,
     /// DELIMITER.
     pub delimiter: Option<String>,
     /// NULL.
@@ -116,11 +119,14 @@ impl CopyOptions {
                 "option \"default\" not recognized",
             ));
         }
-        let kind = if self.csv { Kind::Csv } else { Kind::Text };
+        let (kind, is_csv) = (self.kind, self.kind == Kind::Csv);
+        if kind == Kind::Binary {
+            self.check_binary(version)?;
+        }
         let given = |option: &Option<String>, default: &str| {
             option.as_deref().unwrap_or(default).as_bytes().to_vec()
         };
-        let delimiter = given(&self.delimiter, if self.csv { "," } else { "\t" });
+        let delimiter = given(&self.delimiter, if is_csv { "," } else { "\t" });
         let &[delimiter] = delimiter.as_slice() else {
             return Err(ValueError::new(
                 "0A000",
@@ -135,7 +141,7 @@ impl CopyOptions {
         let mut format = Format {
             kind,
             delimiter,
-            null: given(&self.null, if self.csv { "" } else { "\\N" }),
+            null: given(&self.null, if is_csv { "" } else { "\\N" }),
             default: self.default.as_ref().map(|d| d.as_bytes().to_vec()),
             quote: b'"',
             escape: b'"',
@@ -144,6 +150,7 @@ impl CopyOptions {
             trailing_delimiter: self.trailing_delimiter,
             version,
             encoding,
+            file_encoding: encoding,
         };
         format.check_lines()?;
         let csv_only = |option: &str, old: &str| {
@@ -154,16 +161,16 @@ impl CopyOptions {
             };
             Err(ValueError::new("0A000", message))
         };
-        if !self.csv && self.header != Header::None && !version.at_least(15) {
+        if !is_csv && self.header != Header::None && !version.at_least(15) {
             return Err(ValueError::new(
                 "0A000",
                 "COPY HEADER available only in CSV mode",
             ));
         }
-        if !self.csv && self.quote.is_some() {
+        if !is_csv && self.quote.is_some() {
             return csv_only("QUOTE", "quote");
         }
-        if self.csv {
+        if is_csv {
             let &[quote] = quote.as_slice() else {
                 return Err(ValueError::new(
                     "0A000",
@@ -173,10 +180,10 @@ impl CopyOptions {
             format.quote = quote;
             format.check_quote()?;
         }
-        if !self.csv && self.escape.is_some() {
+        if !is_csv && self.escape.is_some() {
             return csv_only("ESCAPE", "escape");
         }
-        if self.csv {
+        if is_csv {
             let &[escape] = escape.as_slice() else {
                 return Err(ValueError::new(
                     "0A000",
@@ -185,21 +192,38 @@ impl CopyOptions {
             };
             format.escape = escape;
         }
-        if !self.csv && self.force_not_null {
+        if !is_csv && self.force_not_null {
             return csv_only("FORCE_NOT_NULL", "force not null");
         }
-        if !self.csv && self.force_null {
+        if !is_csv && self.force_null {
             return csv_only("FORCE_NULL", "force null");
         }
         format.check_markers()?;
         Ok(format)
+    }
+
+    /// Options that make no sense of binary input.
+    fn check_binary(&self, version: MajorVersion) -> Result<(), Box<ValueError>> {
+        let has_header = self.header != Header::None && version.at_least(15);
+        for (option, is_given, sqlstate) in [
+            ("DELIMITER", self.delimiter.is_some(), "42601"),
+            ("NULL", self.null.is_some(), "42601"),
+            ("DEFAULT", self.default.is_some(), "42601"),
+            ("HEADER", has_header, "0A000"),
+        ] {
+            if is_given {
+                let message = format!("cannot specify {option} in BINARY mode");
+                return Err(ValueError::new(sqlstate, message));
+            }
+        }
+        Ok(())
     }
 }
 
 /// How the input is laid out, checked and complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Format {
-    /// CSV or text.
+    /// CSV, text or binary. Of binary only the columns, the version and the encoding matter.
     pub kind: Kind,
     /// Stands between fields.
     pub delimiter: u8,
@@ -221,6 +245,9 @@ pub struct Format {
     pub version: MajorVersion,
     /// The database's encoding.
     pub encoding: Encoding,
+    /// What the input, converted where that is due, is checked against: the database's encoding
+    /// but where the server converts nothing.
+    pub file_encoding: Encoding,
 }
 
 impl Format {
@@ -238,6 +265,7 @@ impl Format {
             trailing_delimiter: false,
             version,
             encoding: Encoding::Utf8,
+            file_encoding: Encoding::Utf8,
         }
     }
 
@@ -248,6 +276,14 @@ impl Format {
             delimiter: b'\t',
             null: b"\\N".to_vec(),
             ..Format::csv(columns, version)
+        }
+    }
+
+    /// Binary.
+    pub fn binary(columns: Vec<InputColumn>, version: MajorVersion) -> Format {
+        Format {
+            kind: Kind::Binary,
+            ..Format::text(columns, version)
         }
     }
 
@@ -279,7 +315,7 @@ impl Format {
     /// are read natively.
     pub fn not_native(&self) -> Option<&'static str> {
         let line_end = |c| c == b'\n' || c == b'\r';
-        if self.kind == Kind::Text {
+        if self.kind != Kind::Csv {
             return None;
         }
         if line_end(self.quote) || line_end(self.escape) {
@@ -292,6 +328,9 @@ impl Format {
     }
 
     /// What the scan for delimiters looks for.
+    ///
+    /// # Panics
+    /// For binary, which has none.
     pub fn dialect(&self) -> Dialect {
         match self.kind {
             Kind::Csv => Dialect::Csv {
@@ -299,6 +338,7 @@ impl Format {
                 escape: (self.escape != self.quote).then_some(self.escape),
             },
             Kind::Text => Dialect::Text,
+            Kind::Binary => unreachable!("binary input has no delimiters"),
         }
     }
 

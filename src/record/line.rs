@@ -117,7 +117,7 @@ pub(super) fn split(
         let at = fields.scratch.len();
         let field = match format.kind {
             Kind::Csv => csv_field(line, from, format, &mut fields.scratch)?,
-            Kind::Text => text_field(line, from, format, &mut fields.scratch),
+            Kind::Text | Kind::Binary => text_field(line, from, format, &mut fields.scratch),
         };
         let raw = &line[from..field.end];
         let number = fields.refs.len();

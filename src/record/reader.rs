@@ -7,6 +7,8 @@
 //!
 //! PostgreSQL: src/backend/commands/copyfromparse.c, CopyReadLineText.
 
+mod binary;
+
 use super::chunk::{Chunk, Eol};
 use super::error::{RecordError, bad_format, limit_printout};
 use super::format::{Format, Header, Kind};
@@ -112,10 +114,11 @@ impl<'r> Record<'r> {
         self.first_line
     }
 
-    /// The record as it stands in the input, without its line end.
+    /// The record as it stands in the input, without its line end; `None` of binary input,
+    /// which is not shown.
     #[inline]
-    pub fn raw(&self) -> &'r [u8] {
-        &self.data[self.start..self.end]
+    pub fn raw(&self) -> Option<&'r [u8]> {
+        self.data.get(self.start..self.end)
     }
 
     /// Where [`Record::raw`] begins in the chunk's data.
@@ -228,11 +231,11 @@ impl<'a> ChunkReader<'a> {
         reason = "a record borrows from the reader, which Iterator cannot say"
     )]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, Box<RecordError>> {
-        let is_fast = !self.first_line
-            && match self.format.kind {
-                Kind::Csv => self.fast_csv(),
-                Kind::Text => self.fast_text(),
-            };
+        let is_fast = match self.format.kind {
+            Kind::Csv => !self.first_line && self.fast_csv(),
+            Kind::Text => !self.first_line && self.fast_text(),
+            Kind::Binary => return self.next_binary(),
+        };
         if is_fast {
             self.line += 1;
             self.first_line_of_record = self.line;
@@ -247,7 +250,13 @@ impl<'a> ChunkReader<'a> {
         if self.has_force {
             line::force(self.data, self.format, &mut self.fields);
         }
-        Ok(Some(Record {
+        Ok(Some(self.record()))
+    }
+
+    /// The record just read.
+    #[inline]
+    fn record(&self) -> Record<'_> {
+        Record {
             data: self.data,
             scratch: &self.fields.scratch,
             fields: &self.fields.refs[..self.field_count],
@@ -255,7 +264,7 @@ impl<'a> ChunkReader<'a> {
             end: self.end,
             line: self.line,
             first_line: self.first_line_of_record,
-        }))
+        }
     }
 
     /// Lines read so far, as COPY counts them: behind the last record, those of the chunk.
@@ -556,6 +565,7 @@ impl<'a> ChunkReader<'a> {
                 Err(Box::new(RecordError {
                     line_in_chunk: self.line,
                     error: *error,
+                    column: None,
                     line_text: None,
                     present: Vec::new(),
                 }))
@@ -708,7 +718,7 @@ impl<'a> ChunkReader<'a> {
         let error = match self.format.kind {
             Kind::Csv => bad_format("unquoted carriage return found in data")
                 .with_hint("Use quoted CSV field to represent carriage return."),
-            Kind::Text => bad_format("literal carriage return found in data")
+            Kind::Text | Kind::Binary => bad_format("literal carriage return found in data")
                 .with_hint("Use \"\\r\" to represent carriage return."),
         };
         Fault { at, error }
@@ -718,7 +728,7 @@ impl<'a> ChunkReader<'a> {
         let error = match self.format.kind {
             Kind::Csv => bad_format("unquoted newline found in data")
                 .with_hint("Use quoted CSV field to represent newline."),
-            Kind::Text => bad_format("literal newline found in data")
+            Kind::Text | Kind::Binary => bad_format("literal newline found in data")
                 .with_hint("Use \"\\n\" to represent newline."),
         };
         Fault { at, error }
@@ -727,7 +737,7 @@ impl<'a> ChunkReader<'a> {
     /// The line ends in `start..end`, all of which stand in quotes, that COPY counts: LF in a
     /// file of LF lines, else CR, and CR too in the first line.
     fn quoted_lines(&self, start: usize, end: usize, eol: Option<Eol>) -> u64 {
-        if self.format.kind == Kind::Text || end <= start {
+        if self.format.kind != Kind::Csv || end <= start {
             return 0;
         }
         let counted = if eol == Some(Eol::Lf) { b'\n' } else { b'\r' };
@@ -764,6 +774,7 @@ impl<'a> ChunkReader<'a> {
         Box::new(RecordError {
             line_in_chunk: self.line,
             error,
+            column: None,
             line_text: Some(limit_printout(&self.data[self.start..self.end])),
             present: present
                 .iter()

@@ -51,11 +51,8 @@ impl<'a> StreamChunks<'a> {
             return Ok(false);
         }
         let mut scanner = Scanner::new(self.format.dialect(), self.format.delimiter);
-        chunk.base_pos = self.pos;
-        chunk.begin = 0;
-        chunk.len = 0;
-        chunk.positions.clear();
-        append(chunk, &self.carried);
+        chunk.clear_at(self.pos);
+        chunk.append(&self.carried);
         chunk.scan(&mut scanner, 0);
         chunk.end = loop {
             self.at_end |= !self.append_block(&mut scanner, chunk, wanted)?;
@@ -84,7 +81,7 @@ impl<'a> StreamChunks<'a> {
         self.carried.extend_from_slice(&chunk.data()[chunk.end..]);
         chunk.has_quoted_line_ends = scanner.saw_quoted_line_end();
         let context_bytes = context_bytes(self.format, self.eol, chunk.starts_input());
-        chunk.check_encoding(self.format.encoding, &scanner, context_bytes);
+        chunk.check_encoding(self.format.file_encoding, &scanner, context_bytes);
         if self.done && chunk.defect.is_none() {
             chunk.defect = self.stream.take_defect();
         }
@@ -102,16 +99,9 @@ impl<'a> StreamChunks<'a> {
         let Some(block) = self.stream.next_block(wanted)? else {
             return Ok(false);
         };
-        append(chunk, &block);
+        chunk.append(&block);
         self.stream.recycle(block);
         chunk.scan(scanner, scanned);
         Ok(true)
     }
-}
-
-fn append(chunk: &mut Chunk, bytes: &[u8]) {
-    let len = chunk.len + bytes.len();
-    chunk.buffer.reserve(len);
-    chunk.buffer.bytes_mut()[chunk.len..len].copy_from_slice(bytes);
-    chunk.len = len;
 }

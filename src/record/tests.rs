@@ -315,7 +315,7 @@ fn a_short_record_hands_over_the_fields_that_are_converted_first() {
         vec![Some(b"x".to_vec()), None, Some(b"y".to_vec())]
     );
     let record = reader.next().expect("goes on").expect("a record");
-    assert_eq!((record.line(), record.raw()), (2, &b"1,2,3,4"[..]));
+    assert_eq!((record.line(), record.raw()), (2, Some(&b"1,2,3,4"[..])));
 }
 
 #[test]
@@ -663,7 +663,7 @@ impl Plain<'_> {
                             other => other,
                         });
                     }
-                    Kind::Text => out.push(c),
+                    Kind::Text | Kind::Binary => out.push(c),
                 }
             }
             if in_quote {

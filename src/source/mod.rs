@@ -16,7 +16,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 pub use buffer::Buffer;
-pub use charset::Charset;
+pub use charset::{Charset, Conversion};
 pub use file::FileSource;
 pub use stream::Stream;
 
@@ -38,18 +38,18 @@ pub enum Input {
 /// Opens what the user named: a path, or `-` for standard input.
 ///
 /// A file ending in `.gz`, `.zst` or `.lz4`, or beginning as such files begin, is decompressed.
-/// With `charset` the bytes are converted from it to UTF-8.
+/// With a conversion the bytes come converted.
 ///
 /// # Errors
 /// The file cannot be opened, or is a directory.
-pub fn open(name: &Path, charset: Option<Charset>) -> Result<Input> {
-    open_with_blocks(name, charset, BLOCK_BYTES)
+pub fn open(name: &Path, conversion: Option<Conversion>) -> Result<Input> {
+    open_with_blocks(name, conversion, BLOCK_BYTES)
 }
 
 /// The same with blocks of another size for streams.
 pub fn open_with_blocks(
     name: &Path,
-    charset: Option<Charset>,
+    conversion: Option<Conversion>,
     block_bytes: usize,
 ) -> Result<Input> {
     let is_stdin = name == Path::new("-");
@@ -94,7 +94,7 @@ pub fn open_with_blocks(
         (head, compression)
     };
     match compression {
-        None if is_regular && charset.is_none() => {
+        None if is_regular && conversion.is_none() => {
             Ok(Input::File(FileSource::from_file(label, file)?))
         }
         _ => {
@@ -103,7 +103,7 @@ pub fn open_with_blocks(
                 label,
                 Box::new(reader),
                 compression,
-                charset,
+                conversion,
                 block_bytes,
             )?))
         }

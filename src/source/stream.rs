@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread;
 use std::time::Duration;
 
-use super::charset::Charset;
+use super::charset::Conversion;
 use super::compressed::Compression;
 use crate::error::{Error, Result, ValueError};
 
@@ -51,7 +51,7 @@ impl Stream {
         name: String,
         reader: Box<dyn Read + Send>,
         compression: Option<Compression>,
-        charset: Option<Charset>,
+        conversion: Option<Conversion>,
         block_bytes: usize,
     ) -> Result<Stream> {
         assert!(block_bytes > 0, "a block has bytes");
@@ -64,7 +64,7 @@ impl Stream {
                 let outcome = read_ahead(
                     reader,
                     compression,
-                    charset,
+                    conversion.as_ref(),
                     block_bytes,
                     &to_reader,
                     &from_reader,
@@ -140,7 +140,7 @@ impl Stream {
 fn read_ahead(
     reader: Box<dyn Read + Send>,
     compression: Option<Compression>,
-    charset: Option<Charset>,
+    conversion: Option<&Conversion>,
     block_bytes: usize,
     to_reader: &SyncSender<Message>,
     from_reader: &Receiver<Vec<u8>>,
@@ -149,32 +149,33 @@ fn read_ahead(
         Some(compression) => compression.decode(reader)?,
         None => reader,
     };
+    // What is not converted yet: a block behind the beginning of a character.
     let mut raw = Vec::new();
     loop {
         let mut block = from_reader.try_recv().unwrap_or_default();
         block.clear();
-        let read = {
-            let into = if charset.is_some() {
-                raw.clear();
-                &mut raw
-            } else {
-                &mut block
-            };
-            into.reserve(block_bytes);
-            reader.by_ref().take(block_bytes as u64).read_to_end(into)?
+        let into = if conversion.is_some() {
+            &mut raw
+        } else {
+            &mut block
         };
-        if read == 0 {
-            return Ok(());
-        }
-        let converted = match charset {
-            Some(charset) => charset.convert(&raw, &mut block),
-            None => Ok(()),
+        into.reserve(block_bytes);
+        let read = reader.by_ref().take(block_bytes as u64).read_to_end(into)?;
+        let converted = match conversion {
+            Some(conversion) => conversion.convert(&raw, read == 0, &mut block),
+            None => Ok(0),
         };
         if !block.is_empty() && to_reader.send(Message::Block(block)).is_err() {
             return Ok(());
         }
-        if let Err(defect) = converted {
-            let _ = to_reader.send(Message::Defect(defect));
+        match converted {
+            Ok(taken) => raw.drain(..taken),
+            Err(defect) => {
+                let _ = to_reader.send(Message::Defect(defect));
+                return Ok(());
+            }
+        };
+        if read == 0 {
             return Ok(());
         }
     }

@@ -13,7 +13,8 @@ fn write(dir: &Path, name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 fn drain(path: &Path, charset: Option<&str>) -> Result<Vec<u8>> {
-    let charset = charset.map(|name| Charset::by_name(name).expect("known"));
+    let charset =
+        charset.map(|name| Conversion::FromSingle(Charset::by_name(name).expect("known")));
     let mut all = Vec::new();
     match open_with_blocks(path, charset, 100)? {
         Input::File(file) => {

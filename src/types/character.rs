@@ -3,7 +3,7 @@
 //! Lengths count characters of the database's encoding; in UTF-8, bytes that do not continue one.
 //!
 //! PostgreSQL: `src/backend/utils/adt/varchar.c` (`varchar_input`, `bpchar_input`), `char.c`,
-//! `name.c`; `src/backend/utils/mb/mbutils.c` (`pg_mbcharcliplen`, `pg_mbcliplen`).
+//! `name.c` (`namerecv`); `src/backend/utils/mb/mbutils.c` (`pg_mbcharcliplen`, `pg_mbcliplen`).
 
 use crate::error::ValueError;
 use crate::record::Encoding;
@@ -137,7 +137,23 @@ pub(super) fn name_in(field: &[u8], encoding: Encoding) -> [u8; NAME_BYTES] {
             end -= 1;
         }
     }
+    filled_name(&field[..end])
+}
+
+/// A name in binary form, which is not cut.
+pub(super) fn name_recv(text: &[u8]) -> Result<[u8; NAME_BYTES], Box<ValueError>> {
+    if text.len() < NAME_BYTES {
+        return Ok(filled_name(text));
+    }
+    Err(
+        ValueError::new("42622", "identifier too long").with_detail(format!(
+            "Identifier must be less than {NAME_BYTES} characters."
+        )),
+    )
+}
+
+fn filled_name(text: &[u8]) -> [u8; NAME_BYTES] {
     let mut name = [0; NAME_BYTES];
-    name[..end].copy_from_slice(&field[..end]);
+    name[..text.len()].copy_from_slice(text);
     name
 }

@@ -12,6 +12,7 @@ use super::wording::{first_char, shown};
 use crate::error::ValueError;
 use crate::record::Encoding;
 use crate::source::Charset;
+use crate::source::charset::has_no_equivalent;
 use pgformat::version::MajorVersion;
 
 /// How deep containers may nest. The server's limit is its stack: with `max_stack_depth` at its
@@ -576,15 +577,7 @@ fn to_single_byte(c: char, encoding: &str, version: MajorVersion) -> Result<u8, 
             "Unicode escape value could not be translated to the server's encoding {encoding}."
         ))
     } else if charset.is_some() {
-        let bytes: Vec<String> = utf8.bytes().map(|byte| format!("0x{byte:02x}")).collect();
-        ValueError::new(
-            "22P05",
-            format!(
-                "character with byte sequence {} in encoding \"UTF8\" has no equivalent in \
-                 encoding \"{encoding}\"",
-                bytes.join(" ")
-            ),
-        )
+        has_no_equivalent(utf8.as_bytes(), "UTF8", encoding)
     } else {
         ValueError::new(
             "0A000",

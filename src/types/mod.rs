@@ -24,6 +24,7 @@ mod integer;
 mod json;
 mod jsonb;
 mod numeric;
+mod receive;
 #[cfg(test)]
 mod tests;
 mod uuid;
@@ -325,18 +326,11 @@ impl Encoder {
             }
             Kind::Timetz { typmod } => {
                 let (micros, west_secs) = datetime::timetz_in(field, typmod, &settings.datetime)?;
-                let mut bytes = [0; 12];
-                bytes[..8].copy_from_slice(&micros.to_le_bytes());
-                bytes[8..].copy_from_slice(&west_secs.to_le_bytes());
-                out.put_fixed(&bytes);
+                out.put_fixed(&datetime::timetz_bytes(micros, west_secs));
             }
             Kind::Interval { typmod } => {
                 let value = datetime::interval_in(field, typmod, &settings.datetime)?;
-                let mut bytes = [0; 16];
-                bytes[..8].copy_from_slice(&value.micros.to_le_bytes());
-                bytes[8..12].copy_from_slice(&value.days.to_le_bytes());
-                bytes[12..].copy_from_slice(&value.months.to_le_bytes());
-                out.put_fixed(&bytes);
+                out.put_fixed(&datetime::interval_bytes(value));
             }
         }
         Ok(())

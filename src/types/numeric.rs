@@ -7,11 +7,13 @@
 //! `set_var_from_non_decimal_integer_str`, `apply_typmod`, `round_var`, `make_result`.
 
 use super::digits::{self, HEX, POWERS_OF_TEN};
+use super::receive::Message;
 use super::wording::{invalid_syntax, is_space, skip_spaces};
 use crate::error::ValueError;
 use crate::sys::decimal::{self, Groups};
+use byteorder::{BigEndian, ByteOrder};
 use pgformat::datum::numeric::{
-    DEC_DIGITS, Header, INFINITY, NAN, NBASE, NEGATIVE_INFINITY, WEIGHT_MAX,
+    DEC_DIGITS, DSCALE_MAX, Header, INFINITY, NAN, NBASE, NEGATIVE_INFINITY, WEIGHT_MAX,
 };
 use pgformat::datum::varlena;
 use pgformat::version::MajorVersion;
@@ -79,6 +81,9 @@ pub(super) struct Buffers {
 const TEN_TO_8: u64 = 100_000_000;
 /// Digits of base 10000 that a plain decimal has at most.
 const MAX_PLAIN_DIGITS: i32 = 5;
+
+/// Digits of base 10000 that a [`Plain`] has room for.
+const MAX_SHORT_DIGITS: usize = 7;
 
 /// A payload that was built at once.
 #[derive(Clone, Copy)]
@@ -177,14 +182,7 @@ pub(super) fn numeric_in<'a>(
         if !rest.iter().all(|&b| is_space(b)) {
             return Err(syntax());
         }
-        if let (false, Some(Typmod { precision, scale })) = (special == NAN, typmod) {
-            return Err(field_overflow().with_detail(format!(
-                "A field with precision {precision}, scale {scale} cannot hold an infinite value."
-            )));
-        }
-        buffers.out.clear();
-        buffers.out.extend_from_slice(&special);
-        return Ok(&buffers.out);
+        return write_special(special, typmod, &mut buffers.out);
     }
     let (negative, unsigned) = match text {
         [b'-', rest @ ..] => (true, rest),
@@ -210,11 +208,148 @@ pub(super) fn numeric_in<'a>(
         return Err(syntax());
     }
     number.negative = negative;
-    if let Some(typmod) = typmod {
-        number.apply(typmod, &mut buffers.digits)?;
+    number.finish(typmod, buffers)
+}
+
+/// Reads a numeric in binary form; the payload lies in the buffers.
+///
+/// PostgreSQL: `numeric_recv`.
+pub(super) fn numeric_recv<'a>(
+    message: &mut Message<'_>,
+    typmod: Option<Typmod>,
+    buffers: &'a mut Buffers,
+) -> Result<&'a [u8], Box<ValueError>> {
+    let invalid = |what: &str| {
+        let message = format!("invalid {what} in external \"numeric\" value");
+        ValueError::new("22P03", message)
+    };
+    let count = message.int2()?.cast_unsigned();
+    let weight = message.int2()?;
+    let sign = message.int2()?.cast_unsigned();
+    if !SIGNS.contains(&sign) {
+        return Err(invalid("sign"));
     }
-    number.write(&buffers.digits, &mut buffers.out)?;
-    Ok(&buffers.out)
+    let dscale = message.int2()?;
+    if !(0..=DSCALE_MAX).contains(&i32::from(dscale)) {
+        return Err(invalid("scale"));
+    }
+    buffers.digits.clear();
+    buffers.digits.push(0);
+    for _ in 0..count {
+        let digit = message.int2()?.cast_unsigned();
+        if digit >= NBASE {
+            return Err(invalid("digit"));
+        }
+        buffers.digits.push(digit);
+    }
+    let negative = match sign {
+        POSITIVE => false,
+        NEGATIVE => true,
+        // A special value's payload is its sign.
+        special => return write_special(special.to_le_bytes(), typmod, &mut buffers.out),
+    };
+    let mut number = Number {
+        negative,
+        weight: i32::from(weight),
+        dscale: i32::from(dscale),
+        start: 1,
+    };
+    number.truncate(&mut buffers.digits);
+    number.strip(&mut buffers.digits);
+    number.finish(typmod, buffers)
+}
+
+/// The payload of a short number in binary form that fits the type as it stands; else `None`,
+/// which says nothing of the field.
+#[inline]
+pub(super) fn plain_recv(field: &[u8], typmod: Option<Typmod>) -> Option<Plain> {
+    let (header, wire) = field.split_first_chunk::<8>()?;
+    let word = |at: usize| BigEndian::read_i16(&header[at..at + 2]);
+    let (weight, sign) = (i32::from(word(2)), word(4).cast_unsigned());
+    let dscale = i32::from(word(6));
+    let count = usize::try_from(word(0)).ok()?;
+    if !(1..=MAX_SHORT_DIGITS).contains(&count) || wire.len() != count * 2 || sign & !NEGATIVE != 0
+    {
+        return None;
+    }
+    let header = Header::new(sign == NEGATIVE, weight, dscale)?;
+    let &[a, b] = header.as_bytes() else {
+        return None;
+    };
+    let mut bytes = [0; 16];
+    bytes[..2].copy_from_slice(&[a, b]);
+    let mut highest = 0;
+    let (mut first, mut last) = (0, 0);
+    let places = bytes[2..].chunks_exact_mut(2).zip(wire.chunks_exact(2));
+    for (i, (place, digit)) in places.enumerate() {
+        last = BigEndian::read_u16(digit);
+        first = if i == 0 { last } else { first };
+        highest = highest.max(last);
+        place.copy_from_slice(&last.to_le_bytes());
+    }
+    if highest >= NBASE || first == 0 || last == 0 {
+        return None;
+    }
+    // Decimal digits of the last one that are not to be shown.
+    let hidden = (count as i32 - 1 - weight) * DEC_DIGITS as i32 - dscale;
+    let unit = match hidden {
+        ..=0 => 1,
+        1 => 10,
+        2 => 100,
+        3 => 1000,
+        _ => return None,
+    };
+    if last % unit != 0 {
+        return None;
+    }
+    if let Some(typmod) = typmod
+        && (dscale != typmod.scale
+            || weight * DEC_DIGITS as i32 + decimal_digits(first) > typmod.max_digits())
+    {
+        return None;
+    }
+    Some(Plain {
+        bytes,
+        len: 2 + count * 2,
+    })
+}
+
+/// How many decimal digits a digit has that is not zero.
+#[inline]
+fn decimal_digits(digit: u16) -> i32 {
+    match digit {
+        ..10 => 1,
+        10..100 => 2,
+        100..1000 => 3,
+        _ => 4,
+    }
+}
+
+/// The signs of the binary form: of finite numbers, then of NaN and the infinities.
+const POSITIVE: u16 = 0;
+const NEGATIVE: u16 = 0x4000;
+const SIGNS: [u16; 5] = [
+    POSITIVE,
+    NEGATIVE,
+    u16::from_le_bytes(NAN),
+    u16::from_le_bytes(INFINITY),
+    u16::from_le_bytes(NEGATIVE_INFINITY),
+];
+
+/// NaN fits every type, an infinity only one without a limit.
+fn write_special(
+    special: [u8; 2],
+    typmod: Option<Typmod>,
+    out: &mut Vec<u8>,
+) -> Result<&[u8], Box<ValueError>> {
+    if let (false, Some(Typmod { precision, scale })) = (special == NAN, typmod) {
+        return Err(field_overflow().with_detail(format!(
+            "A field with precision {precision}, scale {scale} cannot hold an infinite value."
+        )));
+    }
+    out.clear();
+    out.extend_from_slice(&special);
+    Ok(out)
 }
 
 enum Fault {
@@ -464,6 +599,36 @@ impl Number {
         }
     }
 
+    /// Fits the number to the type and writes its payload.
+    fn finish(
+        mut self,
+        typmod: Option<Typmod>,
+        buffers: &mut Buffers,
+    ) -> Result<&[u8], Box<ValueError>> {
+        if let Some(typmod) = typmod {
+            self.apply(typmod, &mut buffers.digits)?;
+        }
+        self.write(&buffers.digits, &mut buffers.out)?;
+        Ok(&buffers.out)
+    }
+
+    /// Cuts what stands behind the last decimal digit that is shown.
+    fn truncate(&self, digits: &mut Vec<u16>) {
+        let keep = (self.weight + 1) * DEC_DIGITS as i32 + self.dscale;
+        let Ok(keep) = usize::try_from(keep) else {
+            digits.truncate(self.start);
+            return;
+        };
+        digits.truncate(self.start + keep.div_ceil(DEC_DIGITS));
+        let shown_of_last = keep % DEC_DIGITS;
+        if shown_of_last > 0
+            && digits.len() == self.start + keep.div_ceil(DEC_DIGITS)
+            && let Some(last) = digits.last_mut()
+        {
+            *last -= *last % 10u16.pow((DEC_DIGITS - shown_of_last) as u32);
+        }
+    }
+
     /// Rounds to the type's scale and checks its precision.
     fn apply(&mut self, typmod: Typmod, digits: &mut Vec<u16>) -> Result<(), Box<ValueError>> {
         self.round(typmod.scale, digits);
@@ -472,14 +637,9 @@ impl Number {
         let Some(&first) = digits.get(self.start) else {
             return Ok(());
         };
-        let in_first = match first {
-            ..10 => 1,
-            10..100 => 2,
-            100..1000 => 3,
-            _ => 4,
-        };
         let max_digits = typmod.max_digits();
-        let whole_digits = i64::from(self.weight) * DEC_DIGITS as i64 + in_first;
+        let whole_digits =
+            i64::from(self.weight) * DEC_DIGITS as i64 + i64::from(decimal_digits(first));
         if whole_digits > i64::from(max_digits) {
             let Typmod { precision, scale } = typmod;
             let limit = match max_digits {

@@ -2,6 +2,7 @@
 //! bytes, the text, and every word of the errors. (Dates and times have a test of their own; here
 //! they only go through the table of types.)
 
+mod binary;
 mod corpus;
 mod json;
 mod oracle;

@@ -53,7 +53,7 @@ pub(crate) struct Type {
     database: String,
     pub(crate) oid: u32,
     pub(crate) typmod: i32,
-    layout: AttributeLayout,
+    pub(crate) layout: AttributeLayout,
     /// Calls the input function on `textout($1)`.
     input: String,
     output: String,

@@ -11,6 +11,7 @@ use crate::load::defaults::number::Given;
 use crate::load::pack::{Packer, Packing};
 use crate::load::plan::{InputPlan, NativePlan, TablePlan};
 use crate::record::chunk::{Chunk, Chunks};
+use crate::record::format::Kind;
 use crate::record::reader::ChunkReader;
 use crate::source::{self, Input};
 use crate::types::Settings;
@@ -126,10 +127,11 @@ pub fn estimate(table: &TablePlan, native: &NativePlan, settings: &Settings) -> 
 fn opened(input: &InputPlan) -> Result<Option<Input>> {
     let is_stdin = input.file.as_os_str() == "-";
     match std::fs::metadata(&input.file) {
-        _ if is_stdin => Ok(None),
+        // Records of the binary format are found from the beginning only.
+        _ if is_stdin || input.format.kind == Kind::Binary => Ok(None),
         Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => Ok(None),
         // What cannot be opened is told by who opens it.
-        _ => source::open(&input.file, input.charset).map(Some),
+        _ => source::open(&input.file, input.conversion.clone()).map(Some),
     }
 }
 

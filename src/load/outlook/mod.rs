@@ -142,7 +142,7 @@ pub fn plan_only(target: &Target, options: &BuildOptions) -> Result<Outlook> {
         if !options.truncate && options.stage_only.is_none() && refusal.is_none() {
             refusal = refuse_rows(client, &relations).err();
         }
-        let view = settings::ask(client, &facts)?;
+        let view = settings::ask(client, &facts, options.input.encoding.as_deref())?;
         let tables = build.plan(relations, &sources, &view, &facts)?;
         if options.stage_only.is_some() {
             Build::refuse_to_stage(&tables)?;
@@ -437,7 +437,7 @@ fn constraints(table: &TablePlan, options: &BuildOptions) -> Vec<(String, &'stat
 /// Looks at an input without taking bytes from it.
 fn input_outlook(input: &plan::InputPlan) -> Result<InputOutlook> {
     let format = match input.format.kind {
-        _ if input.copy_statement.contains(" WITH (FORMAT binary") => "binary",
+        Kind::Binary => "binary",
         Kind::Csv => "csv",
         Kind::Text => "text",
     };

@@ -97,7 +97,7 @@ impl Build<'_> {
         if !self.options.truncate {
             refuse_rows(session.client(), &relations)?;
         }
-        let view = settings::ask(session.client(), &facts)?;
+        let view = settings::ask(session.client(), &facts, None)?;
         let sources: Vec<_> = relations.iter().map(|_| ("", Vec::new())).collect();
         let tables = self.plan(relations, &sources, &view, &facts)?;
         check_plans(manifest, &tables)?;

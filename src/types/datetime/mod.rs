@@ -21,11 +21,13 @@ mod tokens;
 mod zone;
 mod zonedb;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use pgformat::datum::datetime::{
-    DATE_NOBEGIN, DATE_NOEND, Interval, POSTGRES_EPOCH_JDATE, SECS_PER_DAY, TIMESTAMP_NOBEGIN,
-    TIMESTAMP_NOEND, UNIX_EPOCH_JDATE, USECS_PER_DAY, USECS_PER_SEC, date_to_julian,
+    DATE_NOBEGIN, DATE_NOEND, INTERVAL_BYTES, Interval, POSTGRES_EPOCH_JDATE, SECS_PER_DAY,
+    TIMESTAMP_NOBEGIN, TIMESTAMP_NOEND, TIMETZ_BYTES, UNIX_EPOCH_JDATE, USECS_PER_DAY,
+    USECS_PER_SEC, date_to_julian,
 };
 use pgformat::version::MajorVersion;
 
@@ -233,12 +235,12 @@ fn out_of_range(type_name: &str, text: &[u8]) -> Box<ValueError> {
 
 /// 2000-01-01 in seconds since 1970-01-01.
 const EPOCH_SECS: i64 = (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) as i64 * SECS_PER_DAY;
-/// The first date that is too late: 5874898-01-01.
-const DATE_END_JULIAN: i32 = 2_147_483_494;
-/// The first timestamp, 4714-11-24 BC.
-const MIN_TIMESTAMP: i64 = -211_813_488_000_000_000;
-/// The first timestamp that is too late: 294277-01-01.
-const END_TIMESTAMP: i64 = 9_223_371_331_200_000_000;
+/// The finite dates: from 4714-11-24 BC, before 5874898-01-01.
+const DATES: Range<i32> = -POSTGRES_EPOCH_JDATE..2_147_483_494 - POSTGRES_EPOCH_JDATE;
+/// The finite timestamps: from 4714-11-24 BC, before 294277-01-01.
+const TIMESTAMPS: Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
+/// A zone's displacement is less than this, either way.
+const DISPLACEMENT_LIMIT_SECS: i32 = 16 * 3600;
 
 /// Days since 2000-01-01 of a date's text.
 ///
@@ -273,11 +275,26 @@ fn date_slow(text: &[u8], settings: &DateTimeSettings) -> Result<i32, Box<ValueE
     if !is_valid_julian(clock.year, clock.month) {
         return Err(out_of_range("date", text));
     }
-    let julian = date_to_julian(clock.year, clock.month, clock.day);
-    if !(0..DATE_END_JULIAN).contains(&julian) {
+    let days = date_to_julian(clock.year, clock.month, clock.day) - POSTGRES_EPOCH_JDATE;
+    if !DATES.contains(&days) {
         return Err(out_of_range("date", text));
     }
-    Ok(julian - POSTGRES_EPOCH_JDATE)
+    Ok(days)
+}
+
+/// Checks a date that came in binary form.
+///
+/// PostgreSQL: `date.c`, `date_recv`.
+pub(super) fn date_recv(days: i32) -> Result<i32, Box<ValueError>> {
+    if DATES.contains(&days) || days == DATE_NOBEGIN || days == DATE_NOEND {
+        return Ok(days);
+    }
+    Err(received_out_of_range("date"))
+}
+
+#[cold]
+fn received_out_of_range(type_name: &str) -> Box<ValueError> {
+    ValueError::new("22008", format!("{type_name} out of range"))
 }
 
 /// Microseconds since midnight of a time's text. `typmod` is the precision, -1 for none.
@@ -329,6 +346,38 @@ fn time_slow(
         .and_then(|fields| decode::time_only(&fields, settings))
         .map_err(|e| e.report(text, type_name, settings.version))?;
     Ok((decoded.clock.micros_of_day(), decoded.west_secs))
+}
+
+/// Checks and rounds a time that came in binary form.
+///
+/// PostgreSQL: `date.c`, `time_recv`, `timetz_recv`.
+pub(super) fn time_recv(micros: i64, typmod: i32) -> Result<i64, Box<ValueError>> {
+    if (0..=USECS_PER_DAY).contains(&micros) {
+        return Ok(round_time(micros, typmod));
+    }
+    Err(received_out_of_range("time"))
+}
+
+/// Checks the zone of a timetz that came in binary form.
+///
+/// PostgreSQL: `date.c`, `timetz_recv`.
+pub(super) fn zone_recv(west_secs: i32) -> Result<i32, Box<ValueError>> {
+    if (1 - DISPLACEMENT_LIMIT_SECS..DISPLACEMENT_LIMIT_SECS).contains(&west_secs) {
+        return Ok(west_secs);
+    }
+    Err(ValueError::new(
+        "22009",
+        "time zone displacement out of range",
+    ))
+}
+
+/// A timetz as it is stored.
+#[inline]
+pub(super) fn timetz_bytes(micros: i64, west_secs: i32) -> [u8; TIMETZ_BYTES] {
+    let mut bytes = [0; TIMETZ_BYTES];
+    bytes[..8].copy_from_slice(&micros.to_le_bytes());
+    bytes[8..].copy_from_slice(&west_secs.to_le_bytes());
+    bytes
 }
 
 /// Microseconds since 2000-01-01 of a timestamp's text. `typmod` is the precision, -1 for
@@ -415,9 +464,17 @@ fn timestamp_of(clock: &Clock, west_secs: i32) -> Option<i64> {
         .checked_mul(USECS_PER_DAY)?
         .checked_add(clock.micros_of_day())?
         .wrapping_add(i64::from(west_secs) * USECS_PER_SEC);
-    (MIN_TIMESTAMP..END_TIMESTAMP)
-        .contains(&micros)
-        .then_some(micros)
+    TIMESTAMPS.contains(&micros).then_some(micros)
+}
+
+/// Checks and rounds a timestamp or timestamptz that came in binary form.
+///
+/// PostgreSQL: `timestamp.c`, `timestamp_recv`, `timestamptz_recv`.
+pub(super) fn timestamp_recv(micros: i64, typmod: i32) -> Result<i64, Box<ValueError>> {
+    if !TIMESTAMPS.contains(&micros) && micros != TIMESTAMP_NOBEGIN && micros != TIMESTAMP_NOEND {
+        return Err(received_out_of_range("timestamp"));
+    }
+    round_timestamp(micros, typmod)
 }
 
 /// An interval's text. `typmod` is the server's: fields in its high half, precision in its
@@ -442,6 +499,27 @@ pub fn interval_in(
     })?;
     let value = decoded.ok_or_else(interval::out_of_range)?;
     interval::adjust_for_typmod(value, typmod, settings.version)
+}
+
+/// Fits an interval that came in binary form to its type modifier.
+///
+/// PostgreSQL: `timestamp.c`, `interval_recv`.
+pub(super) fn interval_recv(
+    value: Interval,
+    typmod: i32,
+    version: MajorVersion,
+) -> Result<Interval, Box<ValueError>> {
+    interval::adjust_for_typmod(value, typmod, version)
+}
+
+/// An interval as it is stored.
+#[inline]
+pub(super) fn interval_bytes(value: Interval) -> [u8; INTERVAL_BYTES] {
+    let mut bytes = [0; INTERVAL_BYTES];
+    bytes[..8].copy_from_slice(&value.micros.to_le_bytes());
+    bytes[8..12].copy_from_slice(&value.days.to_le_bytes());
+    bytes[12..].copy_from_slice(&value.months.to_le_bytes());
+    bytes
 }
 
 /// Microseconds of the last digit that a precision keeps, by precision.
