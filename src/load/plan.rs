@@ -238,17 +238,15 @@ fn native_plan(
         .columns
         .iter()
         .map(|column| {
-            if column.dropped || column.generated == 'v' {
+            let Some(description) = &column.description else {
+                return Ok(None);
+            };
+            if column.generated == 'v' {
                 return Ok(None);
             }
-            Encoder::resolve(column.type_oid, column.typmod, settings)
+            Encoder::of_type(description, column.typmod, settings)
                 .map(Some)
-                .ok_or_else(|| {
-                    format!(
-                        "type {} of column {} is not native",
-                        column.type_name, column.name
-                    )
-                })
+                .map_err(|reason| format!("column {}: {reason}", column.name))
         })
         .collect::<Result<Vec<_>, String>>()?;
     let libc_version = collate::libc_version();
@@ -258,6 +256,7 @@ fn native_plan(
         .map(|index| {
             match IndexSpec::native(
                 index,
+                &relation.columns,
                 server.version,
                 &libc_version,
                 server.database_collation,

@@ -25,16 +25,17 @@ pub(super) struct View {
 pub(super) fn ask(client: &mut Client, facts: &Facts) -> Result<View> {
     let row = client.query_one(
         "SELECT (pg_catalog.date_part('epoch', pg_catalog.now() - '2000-01-01 00:00:00+00')
-                 * 1000000)::pg_catalog.int8",
+                 * 1000000)::pg_catalog.int8,
+                pg_catalog.current_setting('array_nulls')::pg_catalog.bool",
         &[],
     )?;
     Ok(View {
-        settings: settings(facts, row.get(0)),
+        settings: settings(facts, row.get(0), row.get(1)),
         database_collation: read::collation(client, DEFAULT_COLLATION)?,
     })
 }
 
-fn settings(facts: &Facts, now_micros: i64) -> Result<Settings, String> {
+fn settings(facts: &Facts, now_micros: i64, array_nulls: bool) -> Result<Settings, String> {
     let zones = ZoneDb::open_parts(
         &facts.timezone_directory,
         &facts.share_directory.join("timezonesets"),
@@ -49,6 +50,7 @@ fn settings(facts: &Facts, now_micros: i64) -> Result<Settings, String> {
     Ok(Settings {
         version: facts.version,
         encoding: Encoding::Utf8,
+        array_nulls,
         datetime: DateTimeSettings::new(
             date_order,
             interval_style,
