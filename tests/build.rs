@@ -164,3 +164,93 @@ fn the_json_report_tells_who_did_what() {
     assert_eq!(server.value(DB, "SELECT a FROM t WHERE a = 3"), "3");
     support::assert_healthy(&server, DB);
 }
+
+#[test]
+fn enums_of_the_schema_are_native_but_labels_added_to_them_are_the_servers() {
+    for version in [14, 15, 18] {
+        let server = Server::start(
+            version,
+            &[("wal_level", "minimal"), ("max_wal_senders", "0")],
+        );
+        server.execute(DB, "CREATE TYPE old AS ENUM ('x')");
+        let input = put(&server, "t.csv", b"1,ok,x\n2,sad,x\n");
+        let run = |schema: &str, options: &[&str]| {
+            let schema = put(&server, "schema.sql", schema.as_bytes());
+            support::run(
+                command(&server)
+                    .args(options)
+                    .arg("--schema")
+                    .arg(schema)
+                    .arg(format!("t={}", input.display())),
+            )
+        };
+        let made = "CREATE TYPE mood AS ENUM ('sad', 'ok');
+                    ALTER TYPE mood OWNER TO postgres;
+                    CREATE TABLE t (id int, m mood UNIQUE, o old);";
+        // A label that this transaction adds to an older type cannot be used, says the server.
+        let added = format!("{made} ALTER TYPE old ADD VALUE 'y';");
+        let stderr = run(&added, &["--native-only"]).expect_failure(1);
+        assert!(
+            stderr.contains("column o: enum old has labels that this transaction may have added"),
+            "{stderr}"
+        );
+        let bad = put(&server, "bad.csv", b"1,ok,y\n");
+        let schema = put(&server, "schema.sql", added.as_bytes());
+        let stderr = support::run(
+            command(&server)
+                .arg("--schema")
+                .arg(schema)
+                .arg(format!("t={}", bad.display())),
+        )
+        .expect_failure(1);
+        assert!(
+            stderr.starts_with("ERROR 55P04: unsafe use of new value \"y\" of enum type old\n"),
+            "{stderr}"
+        );
+
+        run(made, &["--native-only"]).expect_success();
+        assert_eq!(
+            server.value(DB, "SELECT string_agg(m::text, ',' ORDER BY m) FROM t"),
+            "sad,ok"
+        );
+        support::assert_healthy(&server, DB);
+    }
+}
+
+#[test]
+fn a_duplicate_of_a_made_type_is_shown_as_its_output_function_writes_it() {
+    let server = server();
+    server.execute(
+        DB,
+        "CREATE TYPE mood AS ENUM ('so so', 'ok');
+         CREATE DOMAIN moods AS mood[];
+         CREATE TABLE t (a mood, b moods, c inet, UNIQUE (a, b, c))",
+    );
+    let row = "ok,\"[0:1]={so so,NULL}\",10.0.0.1/8\n";
+    let stderr = build(&server, "t", row.repeat(2).as_bytes()).expect_failure(1);
+    assert!(
+        stderr.contains(
+            "DETAIL: Key (a, b, c)=(ok, [0:1]={\"so so\",NULL}, 10.0.0.1/8) already exists."
+        ),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_null_that_a_domain_refuses_is_told_with_its_column() {
+    let server = server();
+    server.execute(
+        DB,
+        "CREATE DOMAIN inner_d AS int NOT NULL; CREATE DOMAIN d AS inner_d;
+         CREATE TABLE t (a int, b d, c int)",
+    );
+    let stderr = build(&server, "t", b"1,2,3\n4,,x\n").expect_failure(1);
+    assert!(
+        stderr.starts_with("ERROR 23502: domain d does not allow null values\n"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("input.csv, line 2, column b"), "{stderr}");
+    // What stands before it in the row is looked at first.
+    let stderr = build(&server, "t", b"1,2,3\nx,,3\n").expect_failure(1);
+    assert!(stderr.contains("line 2, column a: \"x\""), "{stderr}");
+}

@@ -10,8 +10,11 @@ pub mod read;
 
 pub use constraints::{Check, ForeignKey, ReferencedTable};
 
+use crate::types::TypeDescription;
+use pgformat::datum::text;
 use pgformat::ids::Oid;
 use pgformat::layout::AttributeLayout;
+use std::sync::Arc;
 
 /// A table as the catalogs describe it.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +98,12 @@ impl Relation {
                 (self.fillfactor, self.toast_tuple_target_bytes)
                     != (later.fillfactor, later.toast_tuple_target_bytes),
             ),
-            ("its columns", self.columns != later.columns),
+            (
+                "its columns",
+                self.columns.len() != later.columns.len()
+                    || !(self.columns.iter().zip(&later.columns))
+                        .all(|(column, later)| column.same_description(later)),
+            ),
             ("its TOAST table", self.toast != later.toast),
             (
                 "its triggers, rules or constraints",
@@ -149,6 +157,8 @@ pub struct Column {
     pub layout: AttributeLayout,
     /// atttypid; 0 when dropped.
     pub type_oid: Oid,
+    /// What the type is; `None` when dropped.
+    pub description: Option<Arc<TypeDescription>>,
     /// format_type(atttypid, atttypmod), for messages; empty when dropped.
     pub type_name: String,
     /// atttypmod, -1 when none.
@@ -170,6 +180,30 @@ pub struct Column {
     pub identity: char,
     /// attgenerated: `s`, `v` (18), or a space.
     pub generated: char,
+}
+
+impl Column {
+    /// Whether a later reading describes the same column; labels that its enum has gained do not
+    /// count.
+    pub fn same_description(&self, later: &Column) -> bool {
+        let same_type = match (&self.description, &later.description) {
+            (Some(description), Some(later)) => description.holds_for(later),
+            (description, later) => description == later,
+        };
+        let later = Column {
+            description: self.description.clone(),
+            ..later.clone()
+        };
+        same_type && *self == later
+    }
+
+    /// The text of a stored value, for messages; `null` for null.
+    pub fn output(&self, stored: Option<&[u8]>) -> String {
+        match &self.description {
+            Some(description) => description.output(stored),
+            None => text::output(self.type_oid, stored),
+        }
+    }
 }
 
 /// How often an expression must be evaluated. PostgreSQL: pg_proc.provolatile.

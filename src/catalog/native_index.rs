@@ -1,13 +1,17 @@
 //! Which indexes are built natively, and what the builder must know of them.
 
-use super::{Collation, Index, IndexColumn};
+use super::{Collation, Column, Index, IndexColumn};
 use crate::sort::{ColumnDefinition, IndexDefinition, IndexSpec, KeyDefinition};
 use crate::sys::collate;
-use pgformat::datum::order::{FixedOrder, Order, TextOrder};
+use crate::types::{EnumDescription, TypeDescription, TypeKind};
+use pgformat::datum::order::{ArrayOrder, EnumOrder, FixedOrder, Order, TextOrder};
+use pgformat::datum::type_oid;
 use pgformat::version::MajorVersion;
+use std::sync::Arc;
 
 impl IndexSpec {
-    /// The index as the sorter and the page builder need it. `our_libc_version` is this
+    /// The index of a table of these columns as the sorter and the page builder need it.
+    /// `our_libc_version` is this
     /// process's own (`sys::collate::libc_version`), by whose strcoll text would be ordered.
     /// `database_collation` is what the database's default stands for; strings in jsonb are
     /// ordered by it.
@@ -16,6 +20,7 @@ impl IndexSpec {
     /// Why the server must build the index, as a phrase: "it is an expression index".
     pub fn native(
         index: &Index,
+        columns: &[Column],
         version: MajorVersion,
         our_libc_version: &str,
         database_collation: Option<&Collation>,
@@ -41,11 +46,19 @@ impl IndexSpec {
         if index.key_count == 0 || index.key_count > index.columns.len() {
             return Err("its description has no key column".to_owned());
         }
+        let orders = Orders {
+            version,
+            our_libc: our_libc_version,
+            database_collation,
+        };
         let keys = index.columns[..index.key_count]
             .iter()
             .map(|column| {
+                let description = columns
+                    .get(column.attnum as usize - 1)
+                    .and_then(|c| c.description.as_deref());
                 Ok(KeyDefinition {
-                    order: order(column, version, our_libc_version, database_collation)?,
+                    order: orders.of_column(column, description)?,
                     descending: column.descending,
                     nulls_first: column.nulls_first,
                 })
@@ -71,42 +84,133 @@ impl IndexSpec {
     }
 }
 
-/// The order of a key column's operator class.
-fn order(
-    column: &IndexColumn,
+/// What orders depend on besides operator class, type and collation.
+struct Orders<'a> {
     version: MajorVersion,
-    our_libc: &str,
-    database_collation: Option<&Collation>,
-) -> Result<Order, String> {
-    if !column.opclass_is_core {
-        return Err(format!(
-            "its operator class {} is not one of the core",
-            column.opclass
-        ));
-    }
-    let text = || text_order(column.collation.as_ref(), version, our_libc);
-    Ok(match column.opclass.as_str() {
-        "bool_ops" | "char_ops" => Order::Fixed(FixedOrder::Byte),
-        "int2_ops" => Order::Fixed(FixedOrder::Int2),
-        "int4_ops" | "date_ops" => Order::Fixed(FixedOrder::Int4),
-        "int8_ops" | "time_ops" | "timestamp_ops" | "timestamptz_ops" => {
-            Order::Fixed(FixedOrder::Int8)
+    our_libc: &'a str,
+    database_collation: Option<&'a Collation>,
+}
+
+impl Orders<'_> {
+    /// The order of a key column of this type.
+    fn of_column(
+        &self,
+        column: &IndexColumn,
+        description: Option<&TypeDescription>,
+    ) -> Result<Order, String> {
+        if !column.opclass_is_core {
+            return Err(format!(
+                "its operator class {} is not one of the core",
+                column.opclass
+            ));
         }
-        "oid_ops" => Order::Fixed(FixedOrder::Oid),
-        "float4_ops" => Order::Fixed(FixedOrder::Float4),
-        "float8_ops" => Order::Fixed(FixedOrder::Float8),
-        "timetz_ops" => Order::Fixed(FixedOrder::TimeTz),
-        "interval_ops" => Order::Fixed(FixedOrder::Interval),
-        "uuid_ops" => Order::Fixed(FixedOrder::Uuid),
-        "numeric_ops" => Order::Numeric,
-        "jsonb_ops" => Order::Jsonb(text_order(database_collation, version, our_libc)?),
-        "bytea_ops" => Order::Bytea,
-        "text_pattern_ops" | "varchar_pattern_ops" => Order::Text(TextOrder::Bytes),
-        "bpchar_pattern_ops" => Order::Bpchar(TextOrder::Bytes),
-        "text_ops" | "varchar_ops" => Order::Text(text()?),
-        "bpchar_ops" => Order::Bpchar(text()?),
-        "name_ops" => Order::Name(text()?),
-        other => return Err(format!("the order of operator class {other} is not known")),
+        let collation = column.collation.as_ref();
+        let kind = description.map(|description| &description.base().kind);
+        match (column.opclass.as_str(), kind) {
+            ("enum_ops", Some(TypeKind::Enum(labels))) => Ok(enum_order(labels)),
+            ("array_ops", Some(TypeKind::Array(element))) => self.of_array(element, collation),
+            (opclass, _) => self.of_opclass(opclass, collation),
+        }
+    }
+
+    /// `array_ops`.
+    ///
+    /// PostgreSQL: `src/backend/utils/adt/arrayfuncs.c`, `array_cmp`: the element type's default
+    /// operator class, under the array's collation.
+    fn of_array(
+        &self,
+        element: &TypeDescription,
+        collation: Option<&Collation>,
+    ) -> Result<Order, String> {
+        let base = element.base();
+        let order = match &base.kind {
+            TypeKind::Enum(labels) => enum_order(labels),
+            TypeKind::Array(_) => return Err("its elements are a domain over arrays".to_owned()),
+            TypeKind::Base => match default_opclass(base.oid) {
+                Some(opclass) => self.of_opclass(opclass, collation)?,
+                None => return Err(format!("the order of type {} is not known", base.name)),
+            },
+            TypeKind::LikeText | TypeKind::Domain(_) => {
+                return Err(format!("the order of type {} is not known", base.name));
+            }
+        };
+        Ok(Order::Array(Arc::new(ArrayOrder {
+            element: order,
+            layout: element.layout,
+        })))
+    }
+
+    /// The order of an operator class that knows its type.
+    fn of_opclass(&self, opclass: &str, collation: Option<&Collation>) -> Result<Order, String> {
+        let of = |collation| text_order(collation, self.version, self.our_libc);
+        Ok(match opclass {
+            "bool_ops" | "char_ops" => Order::Fixed(FixedOrder::Byte),
+            "int2_ops" => Order::Fixed(FixedOrder::Int2),
+            "int4_ops" | "date_ops" => Order::Fixed(FixedOrder::Int4),
+            "int8_ops" | "time_ops" | "timestamp_ops" | "timestamptz_ops" => {
+                Order::Fixed(FixedOrder::Int8)
+            }
+            "oid_ops" => Order::Fixed(FixedOrder::Oid),
+            "float4_ops" => Order::Fixed(FixedOrder::Float4),
+            "float8_ops" => Order::Fixed(FixedOrder::Float8),
+            "timetz_ops" => Order::Fixed(FixedOrder::TimeTz),
+            "interval_ops" => Order::Fixed(FixedOrder::Interval),
+            "uuid_ops" => Order::Fixed(FixedOrder::Uuid),
+            "numeric_ops" => Order::Numeric,
+            "jsonb_ops" => Order::Jsonb(of(self.database_collation)?),
+            "bytea_ops" => Order::Bytea,
+            "inet_ops" | "cidr_ops" => Order::Network,
+            "bit_ops" | "varbit_ops" => Order::Bits,
+            "text_pattern_ops" | "varchar_pattern_ops" => Order::Text(TextOrder::Bytes),
+            "bpchar_pattern_ops" => Order::Bpchar(TextOrder::Bytes),
+            "text_ops" | "varchar_ops" => Order::Text(of(collation)?),
+            "bpchar_ops" => Order::Bpchar(of(collation)?),
+            "name_ops" => Order::Name(of(collation)?),
+            other => return Err(format!("the order of operator class {other} is not known")),
+        })
+    }
+}
+
+/// The order of an enum: that of the OIDs, unless labels were put before others.
+fn enum_order(labels: &EnumDescription) -> Order {
+    let oids = labels.labels.iter().map(|label| label.oid);
+    if oids.clone().is_sorted() {
+        Order::Fixed(FixedOrder::Oid)
+    } else {
+        Order::Enum(EnumOrder::new(oids))
+    }
+}
+
+/// The default btree operator class of a native type.
+///
+/// PostgreSQL: `src/include/catalog/pg_opclass.dat`.
+fn default_opclass(type_oid: u32) -> Option<&'static str> {
+    Some(match type_oid {
+        type_oid::BOOL => "bool_ops",
+        type_oid::CHAR => "char_ops",
+        type_oid::NAME => "name_ops",
+        type_oid::INT2 => "int2_ops",
+        type_oid::INT4 => "int4_ops",
+        type_oid::INT8 => "int8_ops",
+        type_oid::OID => "oid_ops",
+        type_oid::FLOAT4 => "float4_ops",
+        type_oid::FLOAT8 => "float8_ops",
+        type_oid::NUMERIC => "numeric_ops",
+        type_oid::TEXT | type_oid::VARCHAR => "text_ops",
+        type_oid::BPCHAR => "bpchar_ops",
+        type_oid::BYTEA => "bytea_ops",
+        type_oid::DATE => "date_ops",
+        type_oid::TIME => "time_ops",
+        type_oid::TIMETZ => "timetz_ops",
+        type_oid::TIMESTAMP => "timestamp_ops",
+        type_oid::TIMESTAMPTZ => "timestamptz_ops",
+        type_oid::INTERVAL => "interval_ops",
+        type_oid::UUID => "uuid_ops",
+        type_oid::JSONB => "jsonb_ops",
+        type_oid::INET | type_oid::CIDR => "inet_ops",
+        type_oid::BIT => "bit_ops",
+        type_oid::VARBIT => "varbit_ops",
+        _ => return None,
     })
 }
 
@@ -234,7 +338,7 @@ mod tests {
 
     fn refusal(index: &Index) -> Option<String> {
         let version = MajorVersion::from_version_num(170_000).expect("supported");
-        IndexSpec::native(index, version, "2.36", None).err()
+        IndexSpec::native(index, &[], version, "2.36", None).err()
     }
 
     #[test]
@@ -292,8 +396,8 @@ mod tests {
             Some("its operator class my_ops is not one of the core")
         );
         assert_eq!(
-            refusal(&index("inet_ops", None)).as_deref(),
-            Some("the order of operator class inet_ops is not known")
+            refusal(&index("macaddr_ops", None)).as_deref(),
+            Some("the order of operator class macaddr_ops is not known")
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the catalogs: from a name as the user wrote it to a [`Relation`].
 //!
-//! A constant number of queries for however many tables: the classes, their attributes, their
-//! features, their indexes, the indexes' attributes. [`scratch`] asks the one thing that no
+//! A constant number of queries for however many tables: the classes, their types and attributes,
+//! their features, their indexes, the indexes' attributes. [`scratch`] asks the one thing that no
 //! catalog tells.
 //! The queries name `pg_catalog` everywhere, because a script that ran before may have moved
 //! the search path.
@@ -12,12 +12,14 @@ mod defaults;
 mod features;
 mod indexes;
 pub mod scratch;
+mod types;
 
 pub use charset::multi_byte;
 pub use defaults::{sequence_states, sequences};
 pub use indexes::collation;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pgformat::ids::Oid;
 use pgformat::layout::{AttrLen, AttributeLayout, Compression, Storage};
@@ -25,6 +27,7 @@ use postgres::{GenericClient, Row};
 
 use super::{Column, Relation, ToastRelation};
 use crate::error::{Error, Result};
+use crate::types::TypeDescription;
 
 /// Where storage moves out of line unless the table says else, in bytes.
 ///
@@ -86,7 +89,8 @@ pub fn relations(
 ) -> Result<Vec<Relation>> {
     let version_num = server_version_num(client)?;
     let mut classes = read_classes(client, oids, with_size)?;
-    let mut columns = read_columns(client, oids)?;
+    let types = types::read(client, oids)?;
+    let mut columns = read_columns(client, oids, &types)?;
     defaults::read(client, oids, &mut columns)?;
     let mut features = features::read(client, oids, version_num)?;
     let mut indexes = indexes::read(client, oids, version_num)?;
@@ -253,6 +257,7 @@ fn class(row: &Row) -> Result<Class> {
 fn read_columns(
     client: &mut impl GenericClient,
     oids: &[Oid],
+    types: &HashMap<Oid, Arc<TypeDescription>>,
 ) -> Result<HashMap<Oid, Vec<Column>>> {
     let rows = client.query(
         "SELECT a.attnum, a.attname::text, a.attlen, a.attalign::text, a.attbyval,
@@ -285,6 +290,7 @@ fn read_columns(
             layout: layout(row, 2, &name)?,
             name,
             type_oid: row.get(8),
+            description: types.get(&row.get(8)).cloned(),
             type_name: row.get(9),
             typmod: row.get(10),
             collation: row.get(11),

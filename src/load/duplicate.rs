@@ -7,7 +7,6 @@ use super::marks::Marks;
 use super::plan::TablePlan;
 use crate::error::{Error, Place, Result};
 use crate::sort::IndexSpec;
-use pgformat::datum::text;
 use pgformat::ids::Tid;
 use std::path::Path;
 
@@ -51,10 +50,7 @@ impl Duplicate {
         let names: Vec<&str> = columns.clone().map(|c| c.name.as_str()).collect();
         let values: Vec<String> = columns
             .zip(&self.key)
-            .map(|(column, stored)| match stored {
-                None => "null".to_owned(),
-                Some(stored) => text::output(column.type_oid, Some(stored)),
-            })
+            .map(|(column, stored)| column.output(stored.as_deref()))
             .collect();
         let message = format!(
             "duplicate key value violates unique constraint \"{}\"",

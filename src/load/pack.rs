@@ -16,7 +16,7 @@ use crate::record::reader::{ChunkReader, Record};
 use crate::sort::{IndexSpec, KeyBuffer};
 use crate::sys::simd::{self, Task};
 use crate::types::{Encoder, Scratch, Settings, wire};
-use pgformat::datum::{text, varlena};
+use pgformat::datum::varlena;
 use pgformat::heap::page::RowTooBig;
 use pgformat::heap::tuple::{FormedTuple, TupleBuilder};
 use pgformat::ids::Oid;
@@ -64,7 +64,7 @@ impl PackError {
 }
 
 /// Where an attribute's value comes from, and what it must be.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Attribute {
     /// The field of the record; `None` is always null.
     field: Option<u32>,
@@ -72,6 +72,9 @@ struct Attribute {
     not_null: bool,
     /// What gives the value where no field does; `None` is null.
     source: Option<Source>,
+    /// A null in the field is refused by the type. COPY asks no type of a column that the input
+    /// does not have.
+    type_refuses_null: bool,
 }
 
 /// Bytes of tuples from which a chunk is placed in parts: a value of two bytes in the input may
@@ -243,12 +246,16 @@ impl<'p> Packer<'p> {
                     encoder.encode_at(data, value, scratch, settings, builder)
                 };
                 if put.is_err() {
-                    let values = (0..record.len()).map(|field| record.field(field));
-                    return Err(self
-                        .first_bad_value(values, record.line(), attributes, input)
-                        .expect("a value that was refused is refused when it stands alone"));
+                    return Err(self.refused_value(record, attributes, input));
                 }
                 continue;
+            }
+            if attribute.type_refuses_null
+                && attribute
+                    .field
+                    .is_some_and(|field| !record.is_default(field as usize))
+            {
+                return Err(self.refused_value(record, attributes, input));
             }
             if let Some(source) = attribute.source
                 && !is_lacking
@@ -341,7 +348,10 @@ impl<'p> Packer<'p> {
         attributes: &[Attribute],
         input: &InputPlan,
     ) -> PackError {
-        let present = error.present.iter().map(Option::as_deref);
+        // Which of its nulls are default markers is not known.
+        let may_be_default = input.format.default.is_some();
+        let present = error.present.iter();
+        let present = present.map(|value| (value.as_deref(), may_be_default));
         self.first_bad_value(present, error.line_in_chunk, attributes, input)
             .unwrap_or(PackError {
                 line_in_chunk: error.line_in_chunk,
@@ -351,35 +361,54 @@ impl<'p> Packer<'p> {
             })
     }
 
+    /// The error of a record with a value that its type refuses.
+    #[cold]
+    fn refused_value(
+        &mut self,
+        record: &Record<'_>,
+        attributes: &[Attribute],
+        input: &InputPlan,
+    ) -> PackError {
+        let values = (0..record.len()).map(|i| (record.field(i), record.is_default(i)));
+        self.first_bad_value(values, record.line(), attributes, input)
+            .expect("a value that was refused is refused when it stands alone")
+    }
+
     /// The error that COPY meets first among values in the order of the input, which need not
-    /// be the table's.
+    /// be the table's. With each comes whether it is a default marker when it is null.
     #[cold]
     fn first_bad_value<'v>(
         &mut self,
-        values: impl Iterator<Item = Option<&'v [u8]>>,
+        values: impl Iterator<Item = (Option<&'v [u8]>, bool)>,
         line_in_chunk: u64,
         attributes: &[Attribute],
         input: &InputPlan,
     ) -> Option<PackError> {
         self.packed.builder.abandon_row();
-        for (value, &index) in values.zip(&input.fields) {
-            let (Some(value), Some(encoder)) = (value, &attributes[index].encoder) else {
+        for ((value, is_default), &index) in values.zip(&input.fields) {
+            let Some(encoder) = &attributes[index].encoder else {
                 continue;
             };
-            let layout = Arc::from([self.packed.builder.layout()[index]]);
-            let mut alone = TupleBuilder::new(layout);
-            alone.begin_row();
-            let (scratch, settings) = (&mut self.scratch, self.settings);
-            let put = if is_binary(input) {
-                encoder.receive(value, scratch, settings, &mut alone)
-            } else {
-                encoder.encode(value, scratch, settings, &mut alone)
+            let result = match value {
+                None if is_default => continue,
+                None => encoder.check_null(),
+                Some(value) => {
+                    let layout = Arc::from([self.packed.builder.layout()[index]]);
+                    let mut alone = TupleBuilder::new(layout);
+                    alone.begin_row();
+                    let (scratch, settings) = (&mut self.scratch, self.settings);
+                    if is_binary(input) {
+                        encoder.receive(value, scratch, settings, &mut alone)
+                    } else {
+                        encoder.encode(value, scratch, settings, &mut alone)
+                    }
+                }
             };
-            if let Err(error) = put {
+            if let Err(error) = result {
                 return Some(PackError {
                     line_in_chunk,
                     column: Some(self.relation.columns[index].name.clone()),
-                    value: (!is_binary(input)).then(|| limit_printout(value)),
+                    value: value.filter(|_| !is_binary(input)).map(limit_printout),
                     error: Cause::Value(error),
                 });
             }
@@ -401,7 +430,7 @@ impl<'p> Packer<'p> {
                 _ if column.generated == 'v' => "virtual".to_owned(),
                 None => "null".to_owned(),
                 // The server shows the first 64 bytes of each value.
-                stored => clip(&text::output(column.type_oid, stored), 64),
+                stored => clip(&column.output(stored), 64),
             })
             .collect();
         let error = ValueError::new(
@@ -530,17 +559,18 @@ fn attributes(relation: &Relation, native: &NativePlan, input: &InputPlan) -> Ve
         .iter()
         .zip(&native.encoders)
         .enumerate()
-        .map(|(index, (column, encoder))| Attribute {
-            field: input
-                .fields
-                .iter()
-                .position(|f| *f == index)
-                .map(|field| field as u32),
-            encoder: *encoder,
-            not_null: column.not_null
-                && !column.dropped
-                && (column.generated != 'v' || native.defaults.sources[index].is_some()),
-            source: native.defaults.sources[index],
+        .map(|(index, (column, encoder))| {
+            let field = input.fields.iter().position(|f| *f == index);
+            Attribute {
+                field: field.map(|field| field as u32),
+                encoder: encoder.clone(),
+                not_null: column.not_null
+                    && !column.dropped
+                    && (column.generated != 'v' || native.defaults.sources[index].is_some()),
+                source: native.defaults.sources[index],
+                type_refuses_null: field.is_some()
+                    && encoder.as_ref().is_some_and(Encoder::refuses_null),
+            }
         })
         .collect()
 }

@@ -240,21 +240,26 @@ fn native_plan(
             server.encoding
         ));
     }
+    let is_binary = inputs.iter().any(|i| i.format.kind == Kind::Binary);
     let encoders = relation
         .columns
         .iter()
         .map(|column| {
-            if column.dropped || column.generated == 'v' {
+            let Some(description) = &column.description else {
+                return Ok(None);
+            };
+            if column.generated == 'v' {
                 return Ok(None);
             }
-            Encoder::resolve(column.type_oid, column.typmod, settings)
-                .map(Some)
-                .ok_or_else(|| {
-                    format!(
-                        "type {} of column {} is not native",
-                        column.type_name, column.name
-                    )
-                })
+            let encoder = Encoder::of_type(description, column.typmod, settings)
+                .map_err(|reason| format!("column {}: {reason}", column.name))?;
+            if is_binary && !encoder.receives() {
+                return Err(format!(
+                    "column {}: the binary format of {} is not read natively",
+                    column.name, column.type_name
+                ));
+            }
+            Ok(Some(encoder))
         })
         .collect::<Result<Vec<_>, String>>()?;
     let libc_version = collate::libc_version();
@@ -264,6 +269,7 @@ fn native_plan(
         .map(|index| {
             match IndexSpec::native(
                 index,
+                &relation.columns,
                 server.version,
                 &libc_version,
                 server.database_collation,

@@ -33,11 +33,12 @@ pub(super) fn ask(
 ) -> Result<View> {
     let row = client.query_one(
         "SELECT (pg_catalog.date_part('epoch', pg_catalog.now() - '2000-01-01 00:00:00+00')
-                 * 1000000)::pg_catalog.int8",
+                 * 1000000)::pg_catalog.int8,
+                pg_catalog.current_setting('array_nulls')::pg_catalog.bool",
         &[],
     )?;
     Ok(View {
-        settings: settings(facts, row.get(0)),
+        settings: settings(facts, row.get(0), row.get(1)),
         database_collation: read::collation(client, DEFAULT_COLLATION)?,
         input_map: match input_encoding.and_then(MultiByteSet::by_name) {
             Some(set) if facts.server_encoding == Encoding::Utf8.name() => {
@@ -48,7 +49,7 @@ pub(super) fn ask(
     })
 }
 
-fn settings(facts: &Facts, now_micros: i64) -> Result<Settings, String> {
+fn settings(facts: &Facts, now_micros: i64, array_nulls: bool) -> Result<Settings, String> {
     let zones = ZoneDb::open_parts(
         &facts.timezone_directory,
         &facts.share_directory.join("timezonesets"),
@@ -65,6 +66,7 @@ fn settings(facts: &Facts, now_micros: i64) -> Result<Settings, String> {
     Ok(Settings {
         version: facts.version,
         encoding,
+        array_nulls,
         datetime: DateTimeSettings::new(
             date_order,
             interval_style,

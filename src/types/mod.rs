@@ -5,6 +5,9 @@
 //! What a field means, and the error when it means nothing, is what the input function of the
 //! server's version says.
 //!
+//! Enums, domains, arrays and types that extensions add are known to the catalogs alone: a
+//! [`TypeDescription`] tells of them, and [`Encoder::of_type`] makes the encoder.
+//!
 //! Fields come in the database's encoding and are valid in it. White space is that of ASCII, as
 //! isspace() has it in UTF-8 and in the C locale.
 
@@ -15,15 +18,21 @@
 
 pub mod datetime;
 
+mod array;
+mod bits;
 mod boolean;
 mod bytea;
 mod character;
+mod description;
 mod digits;
+mod enumeration;
 mod float;
 mod integer;
 mod json;
 mod jsonb;
+mod network;
 mod numeric;
+mod output;
 mod receive;
 #[cfg(test)]
 mod tests;
@@ -34,11 +43,13 @@ mod wording;
 use crate::error::ValueError;
 use crate::record::Encoding;
 use datetime::DateTimeSettings;
+pub use description::{DomainDescription, EnumDescription, Label, TypeDescription, TypeKind};
 use pgformat::datum::{type_oid, varlena};
 use pgformat::heap::tuple::TupleBuilder;
 use pgformat::ids::Oid;
 use pgformat::version::MajorVersion;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What the meaning of fields depends on besides their type.
 #[derive(Debug, Clone)]
@@ -48,6 +59,8 @@ pub struct Settings {
     /// The database's encoding: lengths of text, clipped names and the `\u` escapes of jsonb
     /// depend on it.
     pub encoding: Encoding,
+    /// The setting array_nulls: an element `NULL` without quotes is null.
+    pub array_nulls: bool,
     /// For the date/time family.
     pub datetime: DateTimeSettings,
 }
@@ -59,6 +72,7 @@ pub struct Scratch {
     numeric: numeric::Buffers,
     json: json::Buffers,
     jsonb: jsonb::Buffers,
+    array: Option<Box<array::Buffers>>,
 }
 
 impl Scratch {
@@ -68,11 +82,47 @@ impl Scratch {
     }
 }
 
-/// How the fields of one column become attributes: a type and its modifier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Encoder(Kind);
+/// Where an encoder puts values: a tuple, or an array's elements.
+pub trait Sink {
+    /// The next value, of fixed length, is these bytes.
+    fn put_fixed<const N: usize>(&mut self, bytes: &[u8; N]);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    /// The next value is a varlena with this payload.
+    fn put_varlena(&mut self, payload: &[u8]);
+
+    /// The same, of the first `len` of these bytes.
+    #[inline(always)]
+    fn put_short_varlena<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
+        self.put_varlena(&bytes[..len]);
+    }
+}
+
+impl Sink for TupleBuilder {
+    #[inline(always)]
+    fn put_fixed<const N: usize>(&mut self, bytes: &[u8; N]) {
+        TupleBuilder::put_fixed(self, bytes);
+    }
+
+    #[inline(always)]
+    fn put_varlena(&mut self, payload: &[u8]) {
+        TupleBuilder::put_varlena(self, payload);
+    }
+
+    #[inline(always)]
+    fn put_short_varlena<const N: usize>(&mut self, bytes: &[u8; N], len: usize) {
+        TupleBuilder::put_short_varlena(self, bytes, len);
+    }
+}
+
+/// How the fields of one column become attributes: a type and its modifier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encoder {
+    kind: Kind,
+    /// The domain that refuses nulls.
+    not_null_domain: Option<Arc<str>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Bool,
     Bytea,
@@ -112,10 +162,15 @@ enum Kind {
     Interval {
         typmod: i32,
     },
+    Inet,
+    Cidr,
+    Bits(bits::Length),
+    Enum(Arc<enumeration::Labels>),
+    Array(Arc<array::ArrayType>),
 }
 
-/// Every type that is built natively.
-pub const NATIVE_TYPES: [Oid; 23] = [
+/// Every type of the core that is built natively, beside arrays of them.
+pub const NATIVE_TYPES: [Oid; 27] = [
     type_oid::BOOL,
     type_oid::BYTEA,
     type_oid::CHAR,
@@ -139,6 +194,10 @@ pub const NATIVE_TYPES: [Oid; 23] = [
     type_oid::NUMERIC,
     type_oid::UUID,
     type_oid::JSONB,
+    type_oid::INET,
+    type_oid::CIDR,
+    type_oid::BIT,
+    type_oid::VARBIT,
 ];
 
 /// The longest field that a varlena can hold as it stands.
@@ -147,7 +206,7 @@ const MAX_PAYLOAD_BYTES: usize = varlena::MAX_BYTES - varlena::HEADER_BYTES;
 impl Encoder {
     /// Its name, for people: the kind of value that it makes, as `int4` or `varchar`.
     pub fn name(&self) -> String {
-        let kind = format!("{:?}", self.0);
+        let kind = format!("{:?}", self.kind);
         let end = kind.find(|c: char| !c.is_ascii_alphanumeric());
         kind[..end.unwrap_or(kind.len())].to_ascii_lowercase()
     }
@@ -155,7 +214,7 @@ impl Encoder {
     /// The encoder of a column of this type (`atttypid`) and modifier (`atttypmod`); `None` when
     /// the type is not built natively. Domains are the caller's to look through.
     pub fn resolve(type_oid: Oid, typmod: i32, _settings: &Settings) -> Option<Encoder> {
-        Some(Encoder(match type_oid {
+        let kind = match type_oid {
             type_oid::BOOL => Kind::Bool,
             type_oid::BYTEA => Kind::Bytea,
             type_oid::CHAR => Kind::Char,
@@ -185,8 +244,94 @@ impl Encoder {
             type_oid::NUMERIC => Kind::Numeric(numeric::Typmod::new(typmod)),
             type_oid::UUID => Kind::Uuid,
             type_oid::JSONB => Kind::Jsonb,
+            type_oid::INET => Kind::Inet,
+            type_oid::CIDR => Kind::Cidr,
+            type_oid::BIT => Kind::Bits(bits::Length::new(typmod, false)),
+            type_oid::VARBIT => Kind::Bits(bits::Length::new(typmod, true)),
             _ => return None,
-        }))
+        };
+        Some(Encoder {
+            kind,
+            not_null_domain: None,
+        })
+    }
+
+    /// The encoder of a column of this type and modifier.
+    ///
+    /// # Errors
+    /// Why there is none, as a phrase: "its type is not native".
+    pub fn of_type(
+        description: &TypeDescription,
+        typmod: i32,
+        settings: &Settings,
+    ) -> Result<Encoder, String> {
+        let name = &description.name;
+        let kind = match &description.kind {
+            TypeKind::Base => {
+                return Encoder::resolve(description.oid, typmod, settings)
+                    .ok_or_else(|| format!("type {name} is not native"));
+            }
+            TypeKind::LikeText => Kind::Text,
+            TypeKind::Enum(labels) if labels.has_uncommitted => {
+                return Err(format!(
+                    "enum {name} has labels that this transaction may have added"
+                ));
+            }
+            // The catalogs are read in UTF-8.
+            TypeKind::Enum(labels)
+                if settings.encoding != Encoding::Utf8
+                    && labels.labels.iter().any(|label| !label.name.is_ascii()) =>
+            {
+                return Err(format!("enum {name} has labels that are not ASCII"));
+            }
+            TypeKind::Enum(labels) => Kind::Enum(Arc::new(enumeration::Labels::new(name, labels))),
+            TypeKind::Domain(domain) => {
+                if !domain.checks.is_empty() {
+                    return Err(format!(
+                        "domain {name} has CHECK constraint {}",
+                        domain.checks.join(", ")
+                    ));
+                }
+                let mut encoder = Encoder::of_type(&domain.base, domain.typmod, settings)?;
+                // The outermost domain is the one that speaks.
+                if domain.not_null || encoder.not_null_domain.is_some() {
+                    encoder.not_null_domain = Some(name.as_str().into());
+                }
+                return Ok(encoder);
+            }
+            TypeKind::Array(element) => Kind::Array(Arc::new(array::ArrayType {
+                element_type: element.oid,
+                element: Encoder::of_type(element, typmod, settings)?,
+                layout: element.layout,
+                delimiter: element.delimiter,
+            })),
+        };
+        Ok(Encoder {
+            kind,
+            not_null_domain: None,
+        })
+    }
+
+    /// Whether a null in the input is refused by the type, as a domain may do.
+    #[inline]
+    pub fn refuses_null(&self) -> bool {
+        self.not_null_domain.is_some()
+    }
+
+    /// Says what the type says of a null in the input.
+    ///
+    /// # Errors
+    /// 23502 of a domain that is NOT NULL.
+    ///
+    /// PostgreSQL: `src/backend/utils/adt/domains.c`, `domain_check_input`.
+    pub fn check_null(&self) -> Result<(), Box<ValueError>> {
+        match &self.not_null_domain {
+            None => Ok(()),
+            Some(domain) => Err(ValueError::new(
+                "23502",
+                format!("domain {domain} does not allow null values"),
+            )),
+        }
     }
 
     /// Puts the next attribute from `field` of `data`: as [`Encoder::encode`], and faster where
@@ -204,7 +349,7 @@ impl Encoder {
         out: &mut TupleBuilder,
     ) -> Result<(), Box<ValueError>> {
         let version = settings.version;
-        match self.0 {
+        match self.kind {
             Kind::Int4 => {
                 let value = integer::int_at::<false>(data, field, &integer::INTEGER, version)?;
                 out.put_fixed(&(value as i32).to_le_bytes());
@@ -251,10 +396,10 @@ impl Encoder {
         field: &[u8],
         scratch: &mut Scratch,
         settings: &Settings,
-        out: &mut TupleBuilder,
+        out: &mut impl Sink,
     ) -> Result<(), Box<ValueError>> {
         let (version, encoding) = (settings.version, settings.encoding);
-        match self.0 {
+        match self.kind {
             Kind::Int4 => {
                 let value = integer::int_in(field, &integer::INTEGER, version)?;
                 out.put_fixed(&(value as i32).to_le_bytes());
@@ -332,6 +477,16 @@ impl Encoder {
                 let value = datetime::interval_in(field, typmod, &settings.datetime)?;
                 out.put_fixed(&datetime::interval_bytes(value));
             }
+            Kind::Inet => out.put_varlena(network::network_in(field, false)?.payload()),
+            Kind::Cidr => out.put_varlena(network::network_in(field, true)?.payload()),
+            Kind::Bits(length) => {
+                out.put_varlena(bits::bit_in(field, length, encoding, &mut scratch.text)?);
+            }
+            Kind::Enum(ref labels) => out.put_fixed(&labels.enum_in(field)?.to_le_bytes()),
+            Kind::Array(ref array) => {
+                let buffers = scratch.array.get_or_insert_default();
+                out.put_varlena(array::array_in(field, array, settings, buffers)?);
+            }
         }
         Ok(())
     }
@@ -357,7 +512,7 @@ fn put_text_at(
 
 /// Puts text as it stands, if a varlena can hold so much.
 #[inline]
-fn put_text(text: &[u8], out: &mut TupleBuilder) -> Result<(), Box<ValueError>> {
+fn put_text(text: &[u8], out: &mut impl Sink) -> Result<(), Box<ValueError>> {
     if text.len() > MAX_PAYLOAD_BYTES {
         let wanted = text.len() + varlena::HEADER_BYTES;
         return Err(wording::invalid_allocation(wanted as u64));

@@ -94,8 +94,18 @@ impl<'a> Message<'a> {
 }
 
 impl Encoder {
+    /// Whether fields of the binary format are read.
+    pub fn receives(&self) -> bool {
+        !matches!(
+            self.kind,
+            Kind::Inet | Kind::Cidr | Kind::Bits(_) | Kind::Array(_)
+        )
+    }
+
     /// Puts the next attribute of the row under construction from a binary field that is not
     /// null.
+    ///
+    /// Only of an encoder that [`Encoder::receives`].
     ///
     /// # Errors
     /// What the type's receive function says of such a field; nothing has been put then.
@@ -110,7 +120,7 @@ impl Encoder {
         let (version, encoding) = (settings.version, settings.encoding);
         let mut message = Message(field);
         let m = &mut message;
-        match self.0 {
+        match self.kind {
             Kind::Int4 | Kind::Oid | Kind::Float4 => put(m.int4()?.to_le_bytes(), m, out)?,
             Kind::Int8 | Kind::Float8 => put(m.int8()?.to_le_bytes(), m, out)?,
             Kind::Int2 => put(m.int2()?.to_le_bytes(), m, out)?,
@@ -183,6 +193,16 @@ impl Encoder {
                 let text = m.text(settings)?;
                 let value = jsonb::jsonb_in(text, version, encoding, &mut scratch.jsonb)?;
                 out.put_varlena(value);
+            }
+            Kind::Enum(ref labels) => {
+                let label = m.text(settings)?;
+                out.put_fixed(&labels.enum_in(label)?.to_le_bytes());
+            }
+            Kind::Inet | Kind::Cidr | Kind::Bits(_) | Kind::Array(_) => {
+                unreachable!(
+                    "the plan leaves binary input of {} to the server",
+                    self.name()
+                )
             }
         }
         Ok(())

@@ -35,6 +35,7 @@ fn settings() -> Settings {
     Settings {
         version: version(15),
         encoding: Encoding::Utf8,
+        array_nulls: true,
         datetime: datetime::tests::settings(15),
     }
 }

@@ -258,6 +258,7 @@ impl Table {
         let libc = collate::libc_version();
         let spec = IndexSpec::native(
             index,
+            &[],
             self::version(version),
             &libc,
             Some(&database_collation),

@@ -5,6 +5,7 @@
 mod binary;
 mod corpus;
 mod json;
+mod made;
 mod oracle;
 
 use corpus::{Random, texts};
@@ -65,7 +66,7 @@ fn comparison(type_oid: u32) -> Option<Comparison> {
 fn assert_order(
     texts: &[String],
     theirs: &[(Outcome, Option<i64>)],
-    compare: fn(&[u8], &[u8]) -> Ordering,
+    compare: impl Fn(&[u8], &[u8]) -> Ordering,
 ) {
     let mut ranked: Vec<(i64, &[u8], &str)> = theirs
         .iter()

@@ -1,13 +1,15 @@
 //! What the server says of a text as a value of a type, and what we say.
 
-use pgformat::datum::text;
 use pgformat::heap::tuple::TupleBuilder;
 use pgformat::layout::{AttrLen, AttributeLayout, Compression, Storage};
 use pgformat::version::MajorVersion;
+use pgpagewrite::catalog::{Column, read};
 use pgpagewrite::record::Encoding;
 use pgpagewrite::types::datetime::{DateOrder, DateTimeSettings, IntervalStyle, ZoneDb};
-use pgpagewrite::types::{Encoder, Scratch, Settings};
+use pgpagewrite::types::{Encoder, Scratch, Settings, TypeDescription, TypeKind};
+use postgres::error::DbError;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::Arc;
 use support::Server;
 
@@ -37,6 +39,7 @@ pub(crate) fn settings(server: &Server, database: &str) -> Settings {
     Settings {
         version,
         encoding: Encoding::by_name(&encoding).expect("an encoding that we know"),
+        array_nulls: server.value(database, "SHOW array_nulls") == "on",
         datetime: DateTimeSettings::new(
             DateOrder::Mdy,
             IntervalStyle::Postgres,
@@ -54,10 +57,27 @@ pub(crate) struct Type {
     pub(crate) oid: u32,
     pub(crate) typmod: i32,
     pub(crate) layout: AttributeLayout,
-    /// Calls the input function on `textout($1)`.
-    input: String,
+    /// What we read of the type.
+    pub(crate) column: Column,
+    /// Reads the text $1; `None` where only COPY reads it as COPY does.
+    input: Option<String>,
     output: String,
     base: String,
+    /// As it was written.
+    sql: String,
+}
+
+/// Whether a cast from text is a call of the input function and nothing else: a cast to a length
+/// cuts what is too long.
+fn is_cast_as_it_is_read(column: &Column) -> bool {
+    let kind = |description: &TypeDescription| description.kind.clone();
+    match column.description.as_deref().map(kind) {
+        Some(TypeKind::Enum(_)) => true,
+        Some(TypeKind::Array(element)) => {
+            column.typmod == -1 && !matches!(element.kind, TypeKind::Domain(_))
+        }
+        _ => false,
+    }
 }
 
 /// Looks a type up, written as in SQL with its modifier.
@@ -69,9 +89,10 @@ pub(crate) fn describe(server: &Server, database: &str, sql_type: &str) -> Type 
     let row = client
         .query_one(
             "SELECT t.oid, a.atttypmod, t.typlen, t.typalign::text, t.typbyval,
-                    i.proname::text, i.pronargs, t.typelem, o.proname::text,
-                    quote_ident(t.typname)
+                    i.proname::text, i.pronargs, i.prorettype = t.oid, o.proname::text,
+                    quote_ident(n.nspname) || '.' || quote_ident(t.typname)
                FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+               JOIN pg_namespace n ON n.oid = t.typnamespace
                JOIN pg_proc i ON i.oid = t.typinput JOIN pg_proc o ON o.oid = t.typoutput
               WHERE a.attrelid = 'described'::regclass AND a.attname = 'v'",
             &[],
@@ -81,10 +102,14 @@ pub(crate) fn describe(server: &Server, database: &str, sql_type: &str) -> Type 
     let (len, align): (i16, String) = (row.get(2), row.get(3));
     let (input, arguments, output, base): (String, i16, String, String) =
         (row.get(5), row.get(6), row.get(8), row.get(9));
-    let input = if arguments == 1 {
-        format!("{input}(textout($1))")
-    } else {
-        format!("{input}(textout($1), 0, {typmod})")
+    let gives_the_type: bool = row.get(7);
+    let mut described = read::relation(&mut client, "described").expect("the table");
+    let column = described.columns.remove(0);
+    let input = match arguments {
+        _ if is_cast_as_it_is_read(&column) => Some(format!("$1::{base}")),
+        _ if !gives_the_type => None,
+        1 => Some(format!("{input}(textout($1))")),
+        _ => Some(format!("{input}(textout($1), 0, {typmod})")),
     };
     Type {
         database: database.to_owned(),
@@ -101,9 +126,11 @@ pub(crate) fn describe(server: &Server, database: &str, sql_type: &str) -> Type 
             },
             compression: Compression::Pglz,
         },
+        column,
         input,
         output,
-        base: format!("pg_catalog.{base}"),
+        base,
+        sql: sql_type.to_owned(),
     }
 }
 
@@ -147,22 +174,10 @@ pub(crate) fn of_server(
             &[&texts],
         )
         .unwrap();
-    client
-        .batch_execute(&format!(
-            "DO $do$
-             DECLARE r record; d text; h text;
-             BEGIN
-               FOR r IN SELECT * FROM texts ORDER BY id LOOP
-                 BEGIN
-                   EXECUTE 'INSERT INTO kept SELECT {input}, $2' USING r.s, r.id;
-                 EXCEPTION WHEN OTHERS THEN
-                   GET STACKED DIAGNOSTICS d = PG_EXCEPTION_DETAIL, h = PG_EXCEPTION_HINT;
-                   INSERT INTO refused VALUES (r.id, SQLSTATE, SQLERRM, d, h);
-                 END;
-               END LOOP;
-             END $do$"
-        ))
-        .unwrap();
+    match input {
+        Some(input) => insert_all(&mut client, input),
+        None => copy_all(&mut client, ty, texts),
+    }
     let mut outcomes: Vec<Option<(Outcome, Option<i64>)>> = vec![None; texts.len()];
     for row in client
         .query(
@@ -177,7 +192,9 @@ pub(crate) fn of_server(
                    JOIN kept t ON t.ctid = format('(%s,%s)', s.b, s.lp)::tid
                    LEFT JOIN (SELECT id, {order} r FROM kept) r ON r.id = t.id",
                 // Half a character cannot be sent from a database of another encoding.
-                text = if ty.database == "postgres" {
+                text = if input.is_none() {
+                    "textsend(t.v::text)".to_owned()
+                } else if ty.database == "postgres" {
                     format!("textsend(textin({output}(t.v)))")
                 } else {
                     "''::bytea".to_owned()
@@ -221,10 +238,74 @@ pub(crate) fn of_server(
         .collect()
 }
 
+/// Has the input function read each of `texts`.
+fn insert_all(client: &mut postgres::Client, input: &str) {
+    client
+        .batch_execute(&format!(
+            "DO $do$
+             DECLARE r record; d text; h text;
+             BEGIN
+               FOR r IN SELECT * FROM texts ORDER BY id LOOP
+                 BEGIN
+                   EXECUTE 'INSERT INTO kept SELECT {input}, $2' USING r.s, r.id;
+                 EXCEPTION WHEN OTHERS THEN
+                   GET STACKED DIAGNOSTICS d = PG_EXCEPTION_DETAIL, h = PG_EXCEPTION_HINT;
+                   INSERT INTO refused VALUES (r.id, SQLSTATE, SQLERRM, d, h);
+                 END;
+               END LOOP;
+             END $do$"
+        ))
+        .unwrap();
+}
+
+/// Has COPY read each text, where SQL cannot call the input function.
+fn copy_all(client: &mut postgres::Client, ty: &Type, texts: &[String]) {
+    client
+        .batch_execute(&format!(
+            "DROP TABLE kept; CREATE TABLE kept (v {}, id int);
+             DO $do$ BEGIN
+               IF (SELECT attlen = -1 FROM pg_attribute
+                    WHERE attrelid = 'kept'::regclass AND attname = 'v') THEN
+                 ALTER TABLE kept ALTER v SET STORAGE EXTERNAL;
+               END IF;
+             END $do$;",
+            ty.sql
+        ))
+        .unwrap();
+    let mut transaction = client.transaction().unwrap();
+    let refused = transaction
+        .prepare("INSERT INTO refused VALUES ($1, $2, $3, $4, $5)")
+        .unwrap();
+    for (text, id) in texts.iter().zip(1_i32..) {
+        let escaped = text
+            .replace('\\', "\\\\")
+            .replace('\t', "\\t")
+            .replace('\n', "\\n")
+            .replace('\r', "\\r");
+        let mut savepoint = transaction.savepoint("text").unwrap();
+        let mut writer = savepoint.copy_in("COPY kept FROM STDIN").unwrap();
+        writeln!(writer, "{escaped}\t{id}").unwrap();
+        match writer.finish() {
+            Ok(_) => savepoint.commit().unwrap(),
+            Err(error) => {
+                savepoint.rollback().unwrap();
+                let error: &DbError = error.as_db_error().expect("the server's word");
+                let state = error.code().code();
+                let (detail, hint) = (error.detail().unwrap_or(""), error.hint().unwrap_or(""));
+                transaction
+                    .execute(&refused, &[&id, &state, &error.message(), &detail, &hint])
+                    .unwrap();
+            }
+        }
+    }
+    transaction.commit().unwrap();
+}
+
 /// Our outcomes, in order.
 pub(crate) fn of_ours(server: &Server, ty: &Type, texts: &[String]) -> Vec<Outcome> {
     let settings = settings(server, &ty.database);
-    let encoder = Encoder::resolve(ty.oid, ty.typmod, &settings).expect("a native type");
+    let description = ty.column.description.as_ref().expect("a type");
+    let encoder = Encoder::of_type(description, ty.typmod, &settings).expect("a native type");
     let mut builder = TupleBuilder::new(Arc::from([ty.layout]));
     let mut scratch = Scratch::new();
     texts
@@ -242,7 +323,7 @@ pub(crate) fn of_ours(server: &Server, ty: &Type, texts: &[String]) -> Vec<Outco
                     let stored = builder.attribute(0).expect("a value");
                     Outcome::Stored {
                         bytes: stored.to_vec(),
-                        text: text::output(ty.oid, Some(stored)),
+                        text: ty.column.output(Some(stored)),
                     }
                 }
                 Err(e) => {
@@ -259,6 +340,27 @@ pub(crate) fn of_ours(server: &Server, ty: &Type, texts: &[String]) -> Vec<Outco
             }
         })
         .collect()
+}
+
+/// Has us read fields of any bytes; how many were stored.
+pub(crate) fn stored_by_us(server: &Server, ty: &Type, fields: &[Vec<u8>]) -> usize {
+    let settings = settings(server, &ty.database);
+    let description = ty.column.description.as_ref().expect("a type");
+    let encoder = Encoder::of_type(description, ty.typmod, &settings).expect("a native type");
+    let mut builder = TupleBuilder::new(Arc::from([ty.layout]));
+    let mut scratch = Scratch::new();
+    let mut stored = 0;
+    for field in fields {
+        builder.clear();
+        builder.begin_row();
+        match encoder.encode(field, &mut scratch, &settings, &mut builder) {
+            Ok(()) => stored += 1,
+            Err(_) => builder.put_null(),
+        }
+        builder.finish_row();
+        let _ = ty.column.output(builder.attribute(0));
+    }
+    stored
 }
 
 /// Asserts that both sides say the same of each text.

@@ -1,6 +1,7 @@
 //! The text of any stored value, for messages such as `Key (a, b)=(1, x) is duplicated.`
 
-use super::{datetime, float, jsonb, numeric, type_oid, varlena};
+use super::network::Address;
+use super::{bits, datetime, float, jsonb, numeric, type_oid, varlena};
 use crate::ids::Oid;
 use crate::version::MajorVersion;
 
@@ -74,6 +75,9 @@ fn variable(type_oid: Oid, stored: &[u8]) -> Option<String> {
         type_oid::BYTEA => hex(payload),
         type_oid::NUMERIC => numeric::to_text(payload),
         type_oid::JSONB => jsonb::to_text(payload),
+        type_oid::INET => Address::read(payload)?.to_text(false),
+        type_oid::CIDR => Address::read(payload)?.to_text(true),
+        type_oid::BIT | type_oid::VARBIT => bits::to_text(payload)?,
         _ => return None,
     })
 }

@@ -24,10 +24,14 @@ pub const TEXT: Oid = 25;
 pub const OID: Oid = 26;
 /// json
 pub const JSON: Oid = 114;
+/// cidr
+pub const CIDR: Oid = 650;
 /// real
 pub const FLOAT4: Oid = 700;
 /// double precision
 pub const FLOAT8: Oid = 701;
+/// inet
+pub const INET: Oid = 869;
 /// character(n)
 pub const BPCHAR: Oid = 1042;
 /// character varying(n)
@@ -44,6 +48,10 @@ pub const TIMESTAMPTZ: Oid = 1184;
 pub const INTERVAL: Oid = 1186;
 /// time with time zone
 pub const TIMETZ: Oid = 1266;
+/// bit(n)
+pub const BIT: Oid = 1560;
+/// bit varying(n)
+pub const VARBIT: Oid = 1562;
 /// numeric
 pub const NUMERIC: Oid = 1700;
 /// uuid

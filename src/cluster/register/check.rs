@@ -78,9 +78,10 @@ impl Registration<'_> {
         trusted: bool,
         means: CheckMeans,
     ) -> Result<Option<Violation>> {
-        let checks = match trusted {
-            true => &[],
-            false => relation.features.checks.as_slice(),
+        let checks = if trusted {
+            &[]
+        } else {
+            relation.features.checks.as_slice()
         };
         // COPY looks at a partition's bounds last.
         let failing: Vec<String> = checks

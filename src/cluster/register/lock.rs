@@ -199,9 +199,12 @@ fn lock_statements(locks: &[TableLock]) -> String {
         .map(|alike| {
             let names: Vec<String> = alike
                 .iter()
-                .map(|lock| match lock.partitioned {
-                    true => lock.qualified_name.clone(),
-                    false => format!("ONLY {}", lock.qualified_name),
+                .map(|lock| {
+                    if lock.partitioned {
+                        lock.qualified_name.clone()
+                    } else {
+                        format!("ONLY {}", lock.qualified_name)
+                    }
                 })
                 .collect();
             let mode = if alike[0].exclusive {

@@ -84,7 +84,7 @@ impl<'p> Surveyor<'p> {
                 .filter_map(|(argument, attribute)| {
                     Some(Wanted {
                         field: input.fields.iter().position(|f| f == attribute)?,
-                        encoder: native.encoders[*attribute]?,
+                        encoder: native.encoders[*attribute].clone()?,
                         type_oid: table.relation.columns[*attribute].type_oid,
                         argument,
                         builder: TupleBuilder::new(Arc::from([native.layout[*attribute]])),

@@ -16,7 +16,10 @@ mod prefix;
 
 pub use fixed::FixedOrder;
 
-use super::{jsonb, numeric, varlena};
+use super::array::{Array, ElementLayout};
+use super::network::Address;
+use super::{bits, jsonb, numeric, varlena};
+use crate::ids::Oid;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -72,12 +75,65 @@ pub enum Order {
     Jsonb(TextOrder),
     /// `bytea_ops`.
     Bytea,
+    /// `bit_ops`, `varbit_ops`.
+    Bits,
+    /// `inet_ops`, `cidr_ops`.
+    Network,
     /// `text_ops`, `varchar_ops`, `text_pattern_ops`, `varchar_pattern_ops`.
     Text(TextOrder),
     /// `bpchar_ops`, `bpchar_pattern_ops`: spaces at the end do not count.
     Bpchar(TextOrder),
     /// `name_ops`, of values stored as C strings.
     Name(TextOrder),
+    /// `enum_ops` of a type whose labels do not order as their OIDs do.
+    Enum(EnumOrder),
+    /// `array_ops`.
+    Array(Arc<ArrayOrder>),
+}
+
+/// The order of an enum's labels.
+///
+/// PostgreSQL: `src/backend/utils/adt/enum.c`, `enum_cmp_internal`.
+#[derive(Debug, Clone)]
+pub struct EnumOrder {
+    /// Each label's OID with its rank, by OID.
+    ranks: Arc<[(Oid, u32)]>,
+}
+
+impl EnumOrder {
+    /// The order of labels of these OIDs, given in it.
+    pub fn new(labels: impl Iterator<Item = Oid>) -> EnumOrder {
+        let mut ranks: Vec<(Oid, u32)> = labels.zip(0..).collect();
+        ranks.sort_unstable();
+        EnumOrder {
+            ranks: ranks.into(),
+        }
+    }
+
+    /// # Panics
+    /// When there is no such label.
+    #[inline]
+    fn rank(&self, stored: &[u8]) -> u32 {
+        let label = Oid::from_le_bytes(stored.try_into().expect("an enum has four bytes"));
+        let at = self.ranks.binary_search_by_key(&label, |(oid, _)| *oid);
+        self.ranks[at.expect("a label of the enum")].1
+    }
+}
+
+/// The order of an array type.
+#[derive(Debug)]
+pub struct ArrayOrder {
+    /// The default order of the element's type.
+    pub element: Order,
+    /// How elements lie in it.
+    pub layout: ElementLayout,
+}
+
+impl ArrayOrder {
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let read = |stored| Array::read(varlena::payload(stored)).expect("a stored array");
+        read(a).compare(&read(b), self.layout, |a, b| self.element.compare(a, b))
+    }
 }
 
 impl Order {
@@ -95,12 +151,16 @@ impl Order {
                 })
             }
             Order::Bytea => varlena::payload(a).cmp(varlena::payload(b)),
+            Order::Bits => bits::compare(varlena::payload(a), varlena::payload(b)),
+            Order::Network => address(a).key().cmp(&address(b).key()),
             Order::Text(text) => text.compare(varlena::payload(a), varlena::payload(b)),
             Order::Bpchar(text) => text.compare(
                 without_end_spaces(varlena::payload(a)),
                 without_end_spaces(varlena::payload(b)),
             ),
             Order::Name(text) => text.compare(without_nul(a), without_nul(b)),
+            Order::Enum(labels) => labels.rank(a).cmp(&labels.rank(b)),
+            Order::Array(array) => array.compare(a, b),
         }
     }
 
@@ -108,13 +168,14 @@ impl Order {
     pub fn whole_bits(&self) -> Option<u32> {
         match self {
             Order::Fixed(fixed) => Some(fixed.bits()),
+            Order::Enum(_) => Some(u32::BITS),
             _ => None,
         }
     }
 
     /// Whether [`Order::prefix`] says anything.
     pub fn has_prefix(&self) -> bool {
-        !matches!(self, Order::Jsonb(_))
+        !matches!(self, Order::Jsonb(_) | Order::Array(_))
     }
 
     /// Whether values certainly order as their prefixes do. Under a locale that is strxfrm's
@@ -145,10 +206,13 @@ impl Order {
             Order::Fixed(fixed) => fixed.normalise(stored) << (128 - fixed.bits()),
             Order::Numeric => prefix::numeric(varlena::payload(stored)),
             Order::Bytea => prefix::bytes(varlena::payload(stored)),
+            Order::Bits => prefix::bytes(&varlena::payload(stored)[bits::LENGTH_BYTES..]),
+            Order::Network => address(stored).prefix(),
             Order::Text(text) => text.prefix(varlena::payload(stored)),
             Order::Bpchar(text) => text.prefix(without_end_spaces(varlena::payload(stored))),
             Order::Name(text) => text.prefix(without_nul(stored)),
-            Order::Jsonb(_) => 0,
+            Order::Enum(labels) => u128::from(labels.rank(stored)) << (128 - u32::BITS),
+            Order::Jsonb(_) | Order::Array(_) => 0,
         };
         all >> (128 - bits)
     }
@@ -164,7 +228,13 @@ impl Order {
             return None;
         }
         let bytes = match self {
-            Order::Fixed(_) | Order::Numeric | Order::Jsonb(_) => return None,
+            Order::Fixed(_)
+            | Order::Numeric
+            | Order::Bits
+            | Order::Network
+            | Order::Jsonb(_)
+            | Order::Enum(_)
+            | Order::Array(_) => return None,
             // What stands for a null.
             _ if stored.is_empty() => stored,
             Order::Bytea | Order::Text(_) => varlena::payload(stored),
@@ -173,6 +243,10 @@ impl Order {
         };
         Some(prefix::bytes(&bytes[skip_bytes.min(bytes.len())..]))
     }
+}
+
+fn address(stored: &[u8]) -> Address {
+    Address::read(varlena::payload(stored)).expect("a stored address")
 }
 
 /// PostgreSQL: `src/backend/utils/adt/varchar.c`, `bcTruelen`.
@@ -214,6 +288,14 @@ mod tests {
             order.prefix(&short(b"a  "), 64),
             order.prefix(&short(b"a"), 64)
         );
+    }
+
+    #[test]
+    fn labels_order_by_their_rank() {
+        let order = Order::Enum(EnumOrder::new([16_386, 16_391, 16_388].into_iter()));
+        let stored = |oid: u32| oid.to_le_bytes();
+        assert!(order.compare(&stored(16_391), &stored(16_388)).is_lt());
+        assert_eq!(order.prefix(&stored(16_388), 32), 2);
     }
 
     #[test]

@@ -90,6 +90,7 @@ fn settings() -> Settings {
     Settings {
         version: version(),
         encoding: Encoding::Utf8,
+        array_nulls: true,
         datetime: DateTimeSettings::new(
             DateOrder::from_date_style("ISO, MDY").expect("a date style"),
             IntervalStyle::from_setting("postgres").expect("an interval style"),
