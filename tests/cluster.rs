@@ -587,11 +587,6 @@ fn what_no_load_can_fill_is_refused_in_the_servers_words() {
         ("m", "42809", "cannot copy to materialized view \"m\""),
         ("s", "42809", "cannot copy to sequence \"s\""),
         (
-            "p",
-            "0A000",
-            "\"p\" is a partitioned table; loading through it is not supported",
-        ),
-        (
             "pg_class",
             "42501",
             "permission denied: \"pg_class\" is a system catalog",

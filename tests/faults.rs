@@ -197,7 +197,8 @@ fn a_bad_row_ends_a_load_though_more_input_may_come() {
         .spawn()
         .expect("the program starts");
     let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(&input).expect("the program reads");
+    // It may have ended before it has read all.
+    let _ = stdin.write_all(&input);
     let stderr = Working {
         child,
         stdin: Some(stdin),

@@ -429,7 +429,9 @@ fn a_stage_is_all_or_nothing() {
     server.execute(DB, "CREATE TABLE m (a money)");
     let stderr = refused(&[format!("m={}", bad.display())], 1, "0A000");
     assert!(
-        stderr.contains("public.m cannot be staged: the server's COPY must load it: type money"),
+        stderr.contains(
+            "public.m cannot be staged: the server's COPY must load it: column a: type money"
+        ),
         "{stderr}"
     );
     assert!(!directory.exists());

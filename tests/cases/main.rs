@@ -40,8 +40,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("128-append-key-of-deleted-row", "55000"),
     // A trigger that would fire.
     ("153-triggers-fire", "0A000"),
-    // A partitioned parent; its partitions can be loaded by name.
-    ("157-partition-hash-and-list", "0A000"),
 ];
 
 /// How a load ended.
