@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{Ran, Server};
+use support::{Ran, Server, SmallDisk};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgpagewrite");
 const DB: &str = "postgres";
@@ -316,34 +316,6 @@ fn an_input_that_is_written_over_is_an_error() {
     });
 }
 
-/// A small file system in memory; dropped, it goes.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(path: PathBuf, bytes: u64) -> SmallDisk {
-        fs::create_dir_all(&path).expect("a directory");
-        let status = Command::new("mount")
-            .args([
-                "-t",
-                "tmpfs",
-                "-o",
-                &format!("size={bytes},mode=0777"),
-                "tmpfs",
-            ])
-            .arg(&path)
-            .status()
-            .expect("mount runs");
-        assert!(status.success(), "mounting a file system needs root");
-        SmallDisk(path)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn a_full_temporary_disk_is_an_error() {
     let server = server();
@@ -355,7 +327,7 @@ fn a_full_temporary_disk_is_an_error() {
         &[
             "--memory=64MB",
             "--temp-dir",
-            disk.0.to_str().expect("UTF-8"),
+            disk.path().to_str().expect("UTF-8"),
             &format!("t={}", path.display()),
         ],
     ));
@@ -373,13 +345,13 @@ fn a_full_data_disk_is_an_error() {
     let dir = tempfile::tempdir_in("/tmp").expect("a directory");
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
     let disk = SmallDisk::mount(dir.path().join("disk"), 300 << 20);
-    let server = Server::start_in(&disk.0, 15, &[("wal_level", "minimal")]);
+    let server = Server::start_in(disk.path(), 15, &[("wal_level", "minimal")]);
     server.execute(DB, "CREATE TABLE t (a int PRIMARY KEY, b text)");
     // The input is 48 MB, the table's files are more.
     let path = dir.path().join("input.txt");
     fs::write(&path, rows(0, 2_000_000)).expect("the input");
-    let ballast = disk.0.join("ballast");
-    fill(&ballast, &disk.0, 20 << 20);
+    let ballast = disk.path().join("ballast");
+    fill(&ballast, disk.path(), 20 << 20);
     let run = support::run(&mut build(&server, &[&format!("t={}", path.display())]));
     let stderr = run.expect_failure(3);
     assert!(stderr.starts_with("ERROR 53100: "), "{stderr}");

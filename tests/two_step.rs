@@ -9,7 +9,7 @@ use std::process::Command;
 
 use pgpagewrite::cluster::faults;
 use serde_json::Value;
-use support::{Fork, Kind, Ran, Server, ValueIds};
+use support::{Fork, Kind, Ran, Server, SmallDisk, ValueIds};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgpagewrite");
 const DB: &str = "postgres";
@@ -692,41 +692,28 @@ fn numbers(count: u64) -> String {
     rows
 }
 
-/// A file system of a few megabytes.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn mount(path: PathBuf, megabytes: u64) -> SmallDisk {
-        fs::create_dir_all(&path).expect("a directory");
-        let size = format!("size={megabytes}m,mode=0777");
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&path);
-        support::run(&mut mount).expect_success();
-        SmallDisk(path)
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
-#[test]
-fn what_surely_does_not_fit_is_refused_before_anything_is_written() {
+/// A server with a tablespace `small` on a disk of so many megabytes.
+fn with_small_tablespace(megabytes: u64) -> (Server, SmallDisk) {
     let server = Server::start(15, &[("wal_level", "minimal")]);
-    let disk = SmallDisk::mount(server.dir().join("small"), 8);
-    let place = disk.0.join("place");
+    let disk = SmallDisk::mount(server.dir().join("small"), megabytes << 20);
+    let place = disk.path().join("place");
     support::run(
         Command::new("install")
             .args(["-d", "-o", "postgres"])
             .arg(&place),
     )
     .expect_success();
+    let location = place.display();
     server.execute(
         DB,
-        &format!("CREATE TABLESPACE small LOCATION '{}'", place.display()),
+        &format!("CREATE TABLESPACE small LOCATION '{location}'"),
     );
+    (server, disk)
+}
+
+#[test]
+fn what_surely_does_not_fit_is_refused_before_anything_is_written() {
+    let (server, disk) = with_small_tablespace(8);
     server.execute(
         DB,
         "CREATE TABLE t (a int, b text) TABLESPACE small;
@@ -735,7 +722,7 @@ fn what_surely_does_not_fit_is_refused_before_anything_is_written() {
     let path = server.dir().join("t.csv");
     fs::write(&path, numbers(700_000)).expect("the input");
     let source = format!("t={}", path.display());
-    let before = listing(&disk.0);
+    let before = listing(disk.path());
     for command in ["plan", "build"] {
         let ran = support::run(program(&server, command, &[]).arg(&source));
         assert_eq!(ran.sqlstate(), Some("53100"), "{}", ran.stderr);
@@ -744,7 +731,7 @@ fn what_surely_does_not_fit_is_refused_before_anything_is_written() {
             stderr.contains("not enough room in the file system"),
             "{stderr}"
         );
-        assert_eq!(listing(&disk.0), before, "{command}");
+        assert_eq!(listing(disk.path()), before, "{command}");
     }
     // Ten times as much that is pressed together does fit, and is not refused.
     let wide = format!("{}\n", "abc".repeat(30_000)).repeat(300);
@@ -761,19 +748,7 @@ fn what_surely_does_not_fit_is_refused_before_anything_is_written() {
 
 #[test]
 fn a_stage_that_does_not_fit_is_refused_by_its_exact_size() {
-    let server = Server::start(15, &[("wal_level", "minimal")]);
-    let disk = SmallDisk::mount(server.dir().join("small"), 4);
-    let place = disk.0.join("place");
-    support::run(
-        Command::new("install")
-            .args(["-d", "-o", "postgres"])
-            .arg(&place),
-    )
-    .expect_success();
-    server.execute(
-        DB,
-        &format!("CREATE TABLESPACE small LOCATION '{}'", place.display()),
-    );
+    let (server, _disk) = with_small_tablespace(4);
     server.execute(DB, "CREATE TABLE t (a int, b text) TABLESPACE small");
     let path = server.dir().join("t.csv");
     fs::write(&path, numbers(200_000)).expect("the input");

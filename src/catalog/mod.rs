@@ -16,6 +16,11 @@ use pgformat::ids::Oid;
 use pgformat::layout::AttributeLayout;
 use std::sync::Arc;
 
+/// Bits of pg_trigger.tgtype. PostgreSQL: `src/include/catalog/pg_trigger.h`.
+pub const TRIGGER_TYPE_INSERT: i32 = 1 << 2;
+/// The same for TRUNCATE.
+pub const TRIGGER_TYPE_TRUNCATE: i32 = 1 << 5;
+
 /// A table as the catalogs describe it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relation {

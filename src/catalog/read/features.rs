@@ -5,13 +5,9 @@ use std::collections::HashMap;
 use pgformat::ids::Oid;
 use postgres::GenericClient;
 
-use super::super::Features;
+use super::super::{Features, TRIGGER_TYPE_INSERT, TRIGGER_TYPE_TRUNCATE};
 use super::{FIRST_NORMAL_OBJECT_ID, constraints};
 use crate::error::Result;
-
-/// Bits of pg_trigger.tgtype. PostgreSQL: `src/include/catalog/pg_trigger.h`.
-const TRIGGER_TYPE_INSERT: i32 = 1 << 2;
-const TRIGGER_TYPE_TRUNCATE: i32 = 1 << 5;
 
 /// The features that are lists, as rows of a table's OID, the list and a name.
 ///

@@ -58,10 +58,6 @@ SELECT e.enumtypid, e.oid, e.enumlabel::text,
  WHERE e.enumtypid = ANY ($1)
  ORDER BY e.enumtypid, e.enumsortorder";
 
-/// The first OID that initdb never gives. PostgreSQL: `src/include/access/transam.h`,
-/// `FirstNormalObjectId`.
-const FIRST_NORMAL_OBJECT_ID: i64 = 16384;
-
 /// Reads the types of all columns of these tables, by their OIDs.
 ///
 /// # Errors
@@ -70,7 +66,7 @@ pub(super) fn read(
     client: &mut impl GenericClient,
     tables: &[Oid],
 ) -> Result<HashMap<Oid, Arc<TypeDescription>>> {
-    let rows = client.query(TYPES, &[&tables, &FIRST_NORMAL_OBJECT_ID])?;
+    let rows = client.query(TYPES, &[&tables, &super::FIRST_NORMAL_OBJECT_ID])?;
     let enums: Vec<Oid> = rows
         .iter()
         .filter(|row| row.get::<_, &str>(9) == "enum_in")

@@ -5,6 +5,7 @@
 //! parallel where it can. Only when a row is bad it is asked which constraint, and which row
 //! COPY would have met first.
 
+use pgformat::heap::page::MAX_TUPLES_PER_PAGE;
 use pgformat::ids::Tid;
 use postgres::{Client, SimpleQueryMessage};
 
@@ -16,11 +17,6 @@ use crate::error::{Class, Error, Result};
 ///
 /// PostgreSQL: `src/backend/executor/execMain.c`, `ExecBuildSlotValueDescription`'s callers.
 const SHOWN_BYTES: usize = 64;
-
-/// Line pointers that a page has at most.
-///
-/// PostgreSQL: `src/include/access/htup_details.h`, `MaxHeapTuplesPerPage`.
-const MAX_TUPLES_PER_PAGE: u32 = 291;
 
 /// The indexes that the server builds may still be empty when rows are checked.
 const WITHOUT_INDEXES: &str = "SET LOCAL enable_indexscan = off;
@@ -305,7 +301,7 @@ impl Registration<'_> {
             block: low,
             offset: offset as u16,
         };
-        let (mut first, mut end) = (1, MAX_TUPLES_PER_PAGE + 1);
+        let (mut first, mut end) = (1, MAX_TUPLES_PER_PAGE as u32 + 1);
         while end - first > 1 {
             let middle = first + (end - first) / 2;
             if raises(block(low), in_block(middle))? {

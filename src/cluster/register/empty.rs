@@ -13,11 +13,8 @@ use pgformat::ids::Oid;
 use postgres::{Client, Row};
 
 use super::{Registration, TableToRegister};
-use crate::catalog::{Index, Relation, quote_ident};
+use crate::catalog::{Index, Relation, TRIGGER_TYPE_TRUNCATE, quote_ident};
 use crate::error::{Error, Result};
-
-/// A bit of pg_trigger.tgtype. PostgreSQL: `src/include/catalog/pg_trigger.h`.
-const TRIGGER_TYPE_TRUNCATE: i32 = 1 << 5;
 
 /// How many tables one query looks into for rows.
 const TABLES_PER_QUERY: usize = 100;

@@ -9,11 +9,8 @@ use pgformat::ids::Oid;
 use postgres::Row;
 
 use super::Registration;
-use crate::catalog::{Relation, quote_ident};
+use crate::catalog::{Relation, TRIGGER_TYPE_INSERT, quote_ident};
 use crate::error::Result;
-
-/// A bit of pg_trigger.tgtype. PostgreSQL: `src/include/catalog/pg_trigger.h`.
-const TRIGGER_TYPE_INSERT: i32 = 1 << 2;
 
 /// The triggers on INSERT of a table and its partitions that are enabled in some way.
 const TRIGGERS: &str = "

@@ -18,6 +18,7 @@
 
 mod check;
 mod diff;
+mod disk;
 mod files;
 mod mask;
 mod program;
@@ -25,6 +26,7 @@ mod server;
 
 pub use check::{assert_checksums, assert_healthy, findings};
 pub use diff::{assert_same_pages, differences};
+pub use disk::SmallDisk;
 pub use files::{File, assert_same_files, files};
 pub use mask::{Attribute, Kind, ValueIds, attributes, mask, without_trailing_zero_pages};
 pub use program::{Ran, run};
