@@ -102,22 +102,18 @@ fn statistics_are_gathered_unless_told_otherwise() {
 #[test]
 fn settings_of_the_role_do_not_stand_in_the_way() {
     let server = server();
-    server.execute(
-        DB,
-        "ALTER ROLE postgres SET quote_all_identifiers = on;
-         ALTER ROLE postgres SET statement_timeout = '1ms';
-         ALTER ROLE postgres SET default_transaction_isolation = 'serializable';
-         ALTER ROLE postgres SET default_transaction_read_only = on",
-    );
-    let path = put(&server, "input.csv", b"1,x\n2,y\n");
+    // A session keeps the settings that it began with.
     let mut client = server.connect(DB);
     client
         .batch_execute(
-            "SET statement_timeout = 0; SET transaction_read_only = off;
-             SET default_transaction_read_only = off;
-             CREATE TABLE t (a int PRIMARY KEY, b text)",
+            "CREATE TABLE t (a int PRIMARY KEY, b text);
+             ALTER ROLE postgres SET quote_all_identifiers = on;
+             ALTER ROLE postgres SET statement_timeout = '1ms';
+             ALTER ROLE postgres SET default_transaction_isolation = 'serializable';
+             ALTER ROLE postgres SET default_transaction_read_only = on",
         )
-        .expect("a table");
+        .expect("a table and settings");
+    let path = put(&server, "input.csv", b"1,x\n2,y\n");
     support::run(command(&server).arg(format!("t={}", path.display()))).expect_success();
     let rows: i64 = client
         .query_one("SELECT count(*) FROM t", &[])

@@ -171,6 +171,10 @@ impl Conninfo {
     }
 }
 
+/// Holds from the first statement on, which would else be under the limit that a role or a database
+/// has: what comes with the start-up packet wins over theirs.
+const STARTUP_OPTIONS: &str = "-c statement_timeout=0";
+
 /// What a role, a database or PGOPTIONS may have set and a load cannot live with: limits in time,
 /// and names quoted where we compare them.
 const SESSION_SETTINGS: &str = "SELECT pg_catalog.set_config(s.name, s.value, false)
@@ -284,9 +288,8 @@ fn build(given: &Parameters, env: Environment<'_>) -> Result<Conninfo> {
     let dbname = get("dbname").unwrap_or(&user).to_owned();
     config.user(&user).dbname(&dbname);
     config.application_name(get("application_name").unwrap_or("pgpagewrite"));
-    if let Some(options) = get("options") {
-        config.options(options);
-    }
+    let options = get("options").unwrap_or_default();
+    config.options(&format!("{options} {STARTUP_OPTIONS}"));
     if let Some(seconds) = get("connect_timeout") {
         let seconds: i64 = seconds.trim().parse().map_err(|_| {
             Error::usage(format!(
