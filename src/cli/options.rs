@@ -48,7 +48,7 @@ pub fn build_options(flags: &BuildFlags) -> Result<BuildOptions> {
         .iter()
         .map(|s| SourceSpec::parse(s))
         .collect::<Result<Vec<_>>>()?;
-    if sources.iter().filter(|s| s.path == "-").count() > 1 {
+    if sources.iter().filter(|s| s.is_stdin()).count() > 1 {
         return Err(Error::usage(
             "standard input can be the source of one table only",
         ));

@@ -18,7 +18,7 @@ use crate::record::binary::BinaryChunks;
 use crate::record::chunk::Chunks;
 use crate::record::format::Kind;
 use crate::record::stream::StreamChunks;
-use crate::source::{self, FileSource, Input, Stream};
+use crate::source::{FileSource, Input, Stream};
 use crate::sys::credentials;
 use crate::types::Settings;
 use std::sync::{Mutex, PoisonError};
@@ -207,10 +207,12 @@ enum Opened {
 
 impl Opened {
     fn open(input: &InputPlan) -> Result<Opened> {
-        Ok(match source::open(&input.file, input.conversion.clone())? {
-            Input::File(file) => Opened::File(file),
-            Input::Stream(stream) => Opened::Stream(Mutex::new(Some(stream))),
-        })
+        Ok(
+            match input.origin.open(&input.label, input.conversion.clone())? {
+                Input::File(file) => Opened::File(file),
+                Input::Stream(stream) => Opened::Stream(Mutex::new(Some(stream))),
+            },
+        )
     }
 
     /// Its size, where that is known beforehand.

@@ -7,7 +7,7 @@
 
 use super::constraints::checks_constraints;
 use super::plan::TablePlan;
-use super::{file_bytes, server_copy};
+use super::server_copy;
 use crate::catalog::quote_ident;
 use crate::error::{Class, Error};
 use postgres::Client;
@@ -56,7 +56,7 @@ fn suspect<'t>(tables: &'t [TablePlan], error: &Error) -> Option<(&'t TablePlan,
         columns.all(|(column, c)| c.dropped || fields.contains(&column))
     };
     let inputs = &table.inputs[..=number];
-    let total_bytes: Option<u64> = inputs.iter().map(|i| file_bytes(&i.file)).sum();
+    let total_bytes: Option<u64> = inputs.iter().map(|i| i.origin.bytes()).sum();
     let asks = error.class == Class::Refused
         && checks_constraints(table)
         && !table.relation.features.checks.is_empty()
@@ -104,7 +104,7 @@ fn comes_first(table: &TablePlan, other: (usize, &Error), error: (usize, &Error)
     }
     let is_duplicate = error.1.sqlstate == "23505";
     let one_batch = || {
-        let bytes = file_bytes(&table.inputs[error.0].file);
+        let bytes = table.inputs[error.0].origin.bytes();
         asked.0 == met.0 && asked.1 <= BATCH_ROWS && bytes.is_some_and(|b| b <= BATCH_BYTES)
     };
     asked < met || (is_duplicate && one_batch())

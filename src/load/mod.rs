@@ -53,7 +53,6 @@ use progress::Progress;
 use report::{AskedReport, By, ConstraintReport, IndexReport, Report, TableReport, VerbTimes};
 use source_spec::SourceSpec;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -559,18 +558,10 @@ fn toast_value_bound(tables: &[TablePlan]) -> u64 {
         table
             .inputs
             .iter()
-            .map(|input| file_bytes(&input.file).map_or(UNKNOWN, |bytes| bytes / 2 + 1))
+            .map(|input| input.origin.bytes().map_or(UNKNOWN, |bytes| bytes / 2 + 1))
             .sum()
     };
     tables.iter().map(of_table).max().unwrap_or(0).min(UNKNOWN)
-}
-
-/// Bytes of a regular file.
-fn file_bytes(path: &Path) -> Option<u64> {
-    std::fs::metadata(path)
-        .ok()
-        .filter(std::fs::Metadata::is_file)
-        .map(|m| m.len())
 }
 
 /// Bytes of all native inputs, where every size is known.
@@ -579,7 +570,7 @@ fn total_bytes(tables: &[TablePlan]) -> Option<u64> {
         .iter()
         .filter(|t| matches!(t.how, How::Native(_)))
         .flat_map(|t| &t.inputs)
-        .map(|input| file_bytes(&input.file))
+        .map(|input| input.origin.bytes())
         .sum()
 }
 

@@ -156,20 +156,26 @@ struct Reached {
     input: usize,
     /// Where the next record of that input begins.
     ended_at: u64,
-    /// Lines of that input so far.
+    /// Lines of that input so far, and those of its name before it.
     lines: u64,
     /// An end-of-data marker was met in it.
     end_of_data: bool,
 }
 
 impl Reached {
+    /// Before the first chunk of an input.
+    fn begin(input: usize, plan: &TablePlan) -> Reached {
+        Reached {
+            input,
+            lines: plan.inputs.get(input).map_or(0, |i| i.lines_before),
+            ..Reached::default()
+        }
+    }
+
     /// Begins the next input, if it is the next.
-    fn enter(&mut self, input: usize) {
+    fn enter(&mut self, input: usize, plan: &TablePlan) {
         if self.input != input {
-            *self = Reached {
-                input,
-                ..Reached::default()
-            };
+            *self = Reached::begin(input, plan);
         }
     }
 
@@ -426,7 +432,7 @@ impl<'a> Build<'_, 'a> {
             return Ok(());
         };
         watch.lap(&mut times.wait);
-        ordered.reached.enter(ticket.input);
+        ordered.reached.enter(ticket.input, table.job.table);
         if ordered.reached.end_of_data {
             ordered.pass();
             return Ok(());
@@ -495,7 +501,7 @@ impl<'a> Build<'_, 'a> {
             return Ok(None);
         };
         watch.lap(&mut times.wait);
-        turn.reached.enter(ticket.input);
+        turn.reached.enter(ticket.input, table.job.table);
         if turn.numbers.hopeless {
             turn.pass();
             return Ok(Some(Numbered::Hopeless));
@@ -769,7 +775,7 @@ impl<'a> TableBuild<'a> {
         TableBuild {
             number,
             turns: Turns::new(Ordered {
-                reached: Reached::default(),
+                reached: Reached::begin(0, job.table),
                 rows: 0,
                 values: 0,
                 heap: Placer::new(PageFill::new(relation.fillfactor)),
@@ -778,7 +784,7 @@ impl<'a> TableBuild<'a> {
                 marks: Marks::default(),
             }),
             numbering: Turns::new(Numbering {
-                reached: Reached::default(),
+                reached: Reached::begin(0, job.table),
                 numbers: Numbers::new(&job.native.defaults),
             }),
             open_chunks: AtomicU64::new(0),

@@ -7,14 +7,14 @@
 use super::defaults::{self, Defaults};
 use super::options::{BuildOptions, ForceColumns, InputFormat, InputOptions};
 use super::report::ConstraintKind;
-use super::source_spec::SourceSpec;
+use super::source_spec::{InputSource, Rows, SourceSpec};
 use crate::catalog::{Collation, Column, Index, Relation, quote_ident};
 use crate::error::{Class, Error, Place, Result, ValueError};
 use crate::record::encoding::Encoding;
 use crate::record::format::{CopyOptions, Format, Header, InputColumn, Kind};
 use crate::sort::IndexSpec;
 use crate::source::charset::{MultiByte, MultiByteSet, ToCharset};
-use crate::source::{self, Charset, Conversion};
+use crate::source::{self, Charset, Conversion, Origin};
 use crate::sys::collate;
 use crate::types::{Encoder, Settings};
 use pgformat::ids::Oid;
@@ -87,10 +87,12 @@ pub enum IndexPlan {
 /// One input of a table.
 #[derive(Debug, Clone)]
 pub struct InputPlan {
-    /// The file; `-` is standard input.
-    pub file: PathBuf,
+    /// Where its bytes lie.
+    pub origin: Origin,
     /// Its name in messages.
     pub label: String,
+    /// Lines of the same name before it.
+    pub lines_before: u64,
     /// For each field of a record: the attribute's index (attnum - 1).
     pub fields: Vec<usize>,
     /// COPY's options, checked.
@@ -131,9 +133,7 @@ pub fn plan_table(
     refuse_what_no_load_can_do(&relation, options, &mut notes)?;
     let mut inputs = Vec::new();
     for source in sources {
-        for file in source::expand(&source.path)? {
-            inputs.push(plan_input(&relation, source, file, server, &options.input)?);
-        }
+        inputs.extend(plan_inputs(&relation, source, server, &options.input)?);
     }
     let how = match native_plan(&relation, &inputs, server, options, &mut notes) {
         Ok(native) => How::Native(Box::new(native)),
@@ -375,24 +375,53 @@ fn has_foreign_bytes(format: &Format) -> bool {
         .all(<[u8]>::is_ascii)
 }
 
-/// Resolves one SOURCE: columns and COPY's options.
-fn plan_input(
+/// The inputs of one source.
+fn plan_inputs(
     relation: &Relation,
     source: &SourceSpec,
-    file: PathBuf,
     server: &ServerView<'_>,
     options: &InputOptions,
+) -> Result<Vec<InputPlan>> {
+    let columns = source.columns.as_deref();
+    let rows = match &source.rows {
+        Rows::Path(path) => {
+            let of_file = |file: PathBuf| InputSource {
+                label: if path == "-" {
+                    "stdin".to_owned()
+                } else {
+                    file.display().to_string()
+                },
+                origin: Origin::Named(file),
+                lines_before: 0,
+                input: options.clone(),
+            };
+            source::expand(path)?.into_iter().map(of_file).collect()
+        }
+        Rows::Dumped(rows) => vec![(**rows).clone()],
+    };
+    let plan = |rows| plan_input(relation, columns, rows, server);
+    rows.into_iter().map(plan).collect()
+}
+
+/// Resolves columns and COPY's options.
+fn plan_input(
+    relation: &Relation,
+    columns: Option<&[String]>,
+    rows: InputSource,
+    server: &ServerView<'_>,
 ) -> Result<InputPlan> {
-    let fields = resolve_columns(relation, source.columns.as_deref())?;
+    let fields = resolve_columns(relation, columns)?;
     let names: Vec<String> = fields
         .iter()
         .map(|&i| relation.columns[i].name.clone())
         .collect();
-    let label = if source.path == "-" {
-        "stdin".to_owned()
-    } else {
-        file.display().to_string()
-    };
+    let InputSource {
+        label,
+        origin,
+        lines_before,
+        input: options,
+    } = rows;
+    let options = &options;
     let kind = options.format.unwrap_or_else(|| format_of_path(&label));
     let mut format = resolve_format(kind, options, relation, &fields, server)?;
     let copy_statement = copy_statement(relation, &names, kind, options);
@@ -421,8 +450,9 @@ fn plan_input(
         }
     };
     Ok(InputPlan {
-        file,
+        origin,
         label,
+        lines_before,
         fields,
         format,
         conversion,

@@ -3,7 +3,7 @@
 use super::plan::{InputPlan, TablePlan};
 use crate::cluster::register::{Registration, copy_in};
 use crate::error::{Error, Place, Result};
-use crate::source::{self, Input};
+use crate::source::Input;
 use postgres::Client;
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -37,7 +37,7 @@ pub(super) fn copy_input(
     interrupted: &AtomicBool,
 ) -> Result<(u64, u64)> {
     let mut feed = Feed {
-        input: source::open(&input.file, None)?,
+        input: input.origin.open(&input.label, None)?,
         pos: 0,
         ready: VecDeque::new(),
         strip: input
@@ -62,9 +62,14 @@ fn of_file(mut error: Error, input: &InputPlan) -> Error {
             file: input.label.clone(),
             ..Place::default()
         }),
-        places => places
-            .iter_mut()
-            .for_each(|place| place.file.clone_from(&input.label)),
+        places => {
+            for place in places {
+                place.file.clone_from(&input.label);
+                if place.line > 0 {
+                    place.line += input.lines_before;
+                }
+            }
+        }
     }
     error
 }

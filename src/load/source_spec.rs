@@ -1,16 +1,47 @@
 //! What `TABLE(COLUMN, ...)=PATH` says.
 
+use super::options::InputOptions;
 use crate::error::{Error, Result};
+use crate::source::Origin;
 
-/// One SOURCE of the command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Rows for a table: one SOURCE of the command line, or what a dump has for a table.
+#[derive(Debug, Clone)]
 pub struct SourceSpec {
     /// The table's name as written, to be read by the server as SQL.
     pub table: String,
     /// The columns, unquoted and folded; `None` when no list was given.
     pub columns: Option<Vec<String>>,
-    /// The path as written; `-` is standard input.
-    pub path: String,
+    /// Where the rows are.
+    pub rows: Rows,
+}
+
+/// Where rows are.
+#[derive(Debug, Clone)]
+pub enum Rows {
+    /// In the files that this path stands for; `-` is standard input.
+    Path(String),
+    /// In a dump.
+    Dumped(Box<InputSource>),
+}
+
+/// An input before it is planned.
+#[derive(Debug, Clone)]
+pub struct InputSource {
+    /// Their name in messages.
+    pub label: String,
+    /// Where their bytes lie.
+    pub origin: Origin,
+    /// Lines of the same name before them.
+    pub lines_before: u64,
+    /// COPY's options.
+    pub input: InputOptions,
+}
+
+impl SourceSpec {
+    /// The source is standard input.
+    pub fn is_stdin(&self) -> bool {
+        matches!(&self.rows, Rows::Path(path) if path == "-")
+    }
 }
 
 impl SourceSpec {
@@ -38,7 +69,7 @@ impl SourceSpec {
         Ok(SourceSpec {
             table: table.to_owned(),
             columns,
-            path: path.to_owned(),
+            rows: Rows::Path(path.to_owned()),
         })
     }
 }
@@ -98,13 +129,13 @@ mod tests {
         let s = SourceSpec::parse("my.t (a, \"B \"\"x\"\"\", Cee)=dir/f=1.csv").unwrap();
         assert_eq!(s.table, "my.t");
         assert_eq!(s.columns.unwrap(), ["a", "B \"x\"", "cee"]);
-        assert_eq!(s.path, "dir/f=1.csv");
+        assert!(matches!(s.rows, Rows::Path(path) if path == "dir/f=1.csv"));
     }
 
     #[test]
     fn a_quoted_table_may_hold_an_equals_sign() {
         let s = SourceSpec::parse("\"a=b\"=-").unwrap();
-        assert_eq!((s.table.as_str(), s.path.as_str()), ("\"a=b\"", "-"));
+        assert_eq!((s.table.as_str(), s.is_stdin()), ("\"a=b\"", true));
         assert_eq!(s.columns, None);
     }
 

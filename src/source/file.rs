@@ -1,18 +1,25 @@
-//! A regular file that workers read at any place.
+//! A regular file, or a part of one, that workers read at any place.
 
 use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 
-/// An open regular file whose size was noted when it was opened.
-#[derive(Debug)]
+/// An open regular file whose size was noted when it was opened, or a part of it.
+#[derive(Debug, Clone)]
 pub struct FileSource {
     name: String,
-    file: File,
+    file: Arc<File>,
+    /// Where the part begins.
+    start: u64,
+    /// Bytes of the part.
     len: u64,
+    /// Bytes of the whole file.
+    file_len: u64,
     modified: Option<SystemTime>,
 }
 
@@ -40,10 +47,36 @@ impl FileSource {
         }
         Ok(FileSource {
             name,
-            file,
+            file: Arc::new(file),
+            start: 0,
             len: metadata.len(),
+            file_len: metadata.len(),
             modified: metadata.modified().ok(),
         })
+    }
+
+    /// `len` bytes from `pos` on as a source of their own; `name` is for messages.
+    ///
+    /// # Errors
+    /// The file ends before.
+    pub fn part(&self, name: String, pos: u64, len: u64) -> Result<FileSource> {
+        match pos.checked_add(len) {
+            Some(end) if end <= self.len => Ok(FileSource {
+                name,
+                start: self.start + pos,
+                len,
+                ..self.clone()
+            }),
+            _ => Err(self.changed()),
+        }
+    }
+
+    /// The bytes one after the other.
+    pub fn reader(&self) -> impl Read + Send + use<> {
+        PartReader {
+            source: self.clone(),
+            pos: 0,
+        }
     }
 
     /// Its name as the user wrote it.
@@ -51,7 +84,7 @@ impl FileSource {
         &self.name
     }
 
-    /// Its size in bytes when it was opened.
+    /// Bytes when it was opened.
     #[expect(
         clippy::len_without_is_empty,
         reason = "a size in bytes, not a collection"
@@ -65,7 +98,7 @@ impl FileSource {
     /// # Errors
     /// The file cannot be read, or has become too short.
     pub fn read_at(&self, pos: u64, into: &mut [u8]) -> Result<()> {
-        match self.file.read_exact_at(into, pos) {
+        match self.file.read_exact_at(into, self.start + pos) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Err(self.changed()),
             Err(error) => Err(Error::io("read file", &self.name, &error)),
@@ -81,7 +114,7 @@ impl FileSource {
             .file
             .metadata()
             .map_err(|error| Error::io("stat file", &self.name, &error))?;
-        if metadata.len() != self.len || metadata.modified().ok() != self.modified {
+        if metadata.len() != self.file_len || metadata.modified().ok() != self.modified {
             return Err(self.changed());
         }
         Ok(())
@@ -94,5 +127,25 @@ impl FileSource {
             format!("file \"{}\" changed while it was being read", self.name),
         )
         .with_hint("Run the command again when nothing writes to the file.")
+    }
+}
+
+/// Reads a part from its beginning to its end.
+struct PartReader {
+    source: FileSource,
+    pos: u64,
+}
+
+impl Read for PartReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.source.len - self.pos;
+        let wanted = left.min(into.len() as u64) as usize;
+        let at = self.source.start + self.pos;
+        let read = self.source.file.read_at(&mut into[..wanted], at)?;
+        if read == 0 && wanted > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.pos += read as u64;
+        Ok(read)
     }
 }

@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod charset;
 pub mod compressed;
 pub mod file;
+pub mod origin;
 pub mod stream;
 
 use std::fs::File;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 pub use buffer::Buffer;
 pub use charset::{Charset, Conversion};
 pub use file::FileSource;
+pub use origin::{Member, Origin};
 pub use stream::Stream;
 
 use crate::error::{Error, Result};

@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread;
 use std::time::Duration;
 
+use super::BLOCK_BYTES;
 use super::charset::Conversion;
 use super::compressed::Compression;
 use crate::error::{Error, Result, ValueError};
@@ -32,14 +33,37 @@ enum Message {
     Failure(Box<Error>),
 }
 
+/// Opens what a stream reads.
+pub type Opening = Box<dyn FnOnce() -> Result<Box<dyn Read + Send>> + Send>;
+
 /// A stream of blocks.
-#[derive(Debug)]
 pub struct Stream {
     name: String,
+    state: State,
+    defect: Option<Box<ValueError>>,
+}
+
+enum State {
+    /// Nobody has asked for a block.
+    Deferred(Opening, Option<Conversion>),
+    /// The thread reads.
+    Running(Running),
+    /// There are no more blocks.
+    Ended,
+}
+
+/// The ends of the channels to and from the thread.
+struct Running {
     blocks: Receiver<Message>,
     empty: Sender<Vec<u8>>,
-    defect: Option<Box<ValueError>>,
-    ended: bool,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Stream {
@@ -54,10 +78,94 @@ impl Stream {
         conversion: Option<Conversion>,
         block_bytes: usize,
     ) -> Result<Stream> {
+        let running = Running::start(&name, reader, compression, conversion, block_bytes)?;
+        Ok(Stream {
+            name,
+            state: State::Running(running),
+            defect: None,
+        })
+    }
+
+    /// A stream whose reader is opened, and whose thread is started, when the first block is asked for.
+    pub fn deferred(name: String, open: Opening, conversion: Option<Conversion>) -> Stream {
+        Stream {
+            name,
+            state: State::Deferred(open, conversion),
+            defect: None,
+        }
+    }
+
+    /// Its name as the user wrote it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The next block; `None` at the end. Whoever feeds the stream may let it wait for ever:
+    /// from time to time `wanted` is asked whether the block still is.
+    ///
+    /// # Errors
+    /// The stream cannot be read or decoded; `57014` when the block is wanted no more.
+    pub fn next_block(&mut self, wanted: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>> {
+        let running = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Ended => return Ok(None),
+            State::Running(running) => running,
+            State::Deferred(open, conversion) => {
+                Running::start(&self.name, open()?, None, conversion, BLOCK_BYTES)?
+            }
+        };
+        let message = loop {
+            match running.blocks.recv_timeout(ASK_EVERY) {
+                Err(RecvTimeoutError::Timeout) if wanted() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    self.state = State::Running(running);
+                    let message = format!("stopped reading \"{}\"", self.name);
+                    return Err(Error::environment("57014", message));
+                }
+                Err(RecvTimeoutError::Disconnected) => break None,
+                Ok(message) => break Some(message),
+            }
+        };
+        match message {
+            Some(Message::Block(block)) => {
+                self.state = State::Running(running);
+                Ok(Some(block))
+            }
+            Some(Message::Failure(error)) => Err(*error),
+            Some(Message::Defect(defect)) => {
+                self.defect = Some(defect);
+                Ok(None)
+            }
+            // The thread has sent all and ended.
+            None => Ok(None),
+        }
+    }
+
+    /// Gives a block back, to be filled again.
+    pub fn recycle(&self, block: Vec<u8>) {
+        if let State::Running(running) = &self.state {
+            // The thread may have ended.
+            let _ = running.empty.send(block);
+        }
+    }
+
+    /// What ended the input before its time: a character that cannot be converted.
+    pub fn take_defect(&mut self) -> Option<Box<ValueError>> {
+        self.defect.take()
+    }
+}
+
+impl Running {
+    fn start(
+        name: &str,
+        reader: Box<dyn Read + Send>,
+        compression: Option<Compression>,
+        conversion: Option<Conversion>,
+        block_bytes: usize,
+    ) -> Result<Running> {
         assert!(block_bytes > 0, "a block has bytes");
         let (to_reader, blocks) = sync_channel(BLOCKS_AHEAD);
         let (empty, from_reader) = channel();
-        let thread_name = name.clone();
+        let thread_name = name.to_owned();
         thread::Builder::new()
             .name("read ahead".to_owned())
             .spawn(move || {
@@ -75,64 +183,8 @@ impl Stream {
                     let _ = to_reader.send(Message::Failure(Box::new(failure)));
                 }
             })
-            .map_err(|error| Error::io("start a thread to read", &name, &error))?;
-        Ok(Stream {
-            name,
-            blocks,
-            empty,
-            defect: None,
-            ended: false,
-        })
-    }
-
-    /// Its name as the user wrote it.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The next block; `None` at the end. Whoever feeds the stream may let it wait for ever:
-    /// from time to time `wanted` is asked whether the block still is.
-    ///
-    /// # Errors
-    /// The stream cannot be read or decoded; `57014` when the block is wanted no more.
-    pub fn next_block(&mut self, wanted: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>> {
-        if self.ended {
-            return Ok(None);
-        }
-        let message = loop {
-            match self.blocks.recv_timeout(ASK_EVERY) {
-                Err(RecvTimeoutError::Timeout) if wanted() => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    let message = format!("stopped reading \"{}\"", self.name);
-                    return Err(Error::environment("57014", message));
-                }
-                Err(RecvTimeoutError::Disconnected) => break None,
-                Ok(message) => break Some(message),
-            }
-        };
-        match message {
-            Some(Message::Block(block)) => return Ok(Some(block)),
-            Some(Message::Failure(error)) => {
-                self.ended = true;
-                return Err(*error);
-            }
-            Some(Message::Defect(defect)) => self.defect = Some(defect),
-            // The thread has sent all and ended.
-            None => {}
-        }
-        self.ended = true;
-        Ok(None)
-    }
-
-    /// Gives a block back, to be filled again.
-    pub fn recycle(&self, block: Vec<u8>) {
-        // The thread may have ended.
-        let _ = self.empty.send(block);
-    }
-
-    /// What ended the input before its time: a character that cannot be converted.
-    pub fn take_defect(&mut self) -> Option<Box<ValueError>> {
-        self.defect.take()
+            .map_err(|error| Error::io("start a thread to read", name, &error))?;
+        Ok(Running { blocks, empty })
     }
 }
 

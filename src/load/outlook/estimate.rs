@@ -13,7 +13,7 @@ use crate::load::plan::{InputPlan, NativePlan, TablePlan};
 use crate::record::chunk::{Chunk, Chunks};
 use crate::record::format::Kind;
 use crate::record::reader::ChunkReader;
-use crate::source::{self, Input};
+use crate::source::Input;
 use crate::types::Settings;
 use pgformat::heap::page::PageFill;
 use pgformat::heap::tuple::FormedTuple;
@@ -125,14 +125,12 @@ pub fn estimate(table: &TablePlan, native: &NativePlan, settings: &Settings) -> 
 
 /// The input, unless opening it would take bytes from somebody.
 fn opened(input: &InputPlan) -> Result<Option<Input>> {
-    let is_stdin = input.file.as_os_str() == "-";
-    match std::fs::metadata(&input.file) {
-        // Records of the binary format are found from the beginning only.
-        _ if is_stdin || input.format.kind == Kind::Binary => Ok(None),
-        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => Ok(None),
-        // What cannot be opened is told by who opens it.
-        _ => source::open(&input.file, input.conversion.clone()).map(Some),
+    // Records of the binary format are found from the beginning only.
+    if input.format.kind == Kind::Binary || input.origin.is_fleeting() {
+        return Ok(None);
     }
+    let opened = input.origin.open(&input.label, input.conversion.clone());
+    opened.map(Some)
 }
 
 /// Packs some chunks, evenly spread.

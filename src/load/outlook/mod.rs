@@ -447,11 +447,17 @@ fn input_outlook(input: &plan::InputPlan) -> Result<InputOutlook> {
         bytes: None,
         compression: None,
     };
-    if input.file.as_os_str() == "-" {
+    let Some(path) = input.origin.path() else {
+        return Ok(InputOutlook {
+            bytes: input.origin.bytes(),
+            ..nothing
+        });
+    };
+    if path.as_os_str() == "-" {
         return Ok(nothing);
     }
-    let failed = |e: &std::io::Error| Error::io("open file", &input.file, e);
-    let metadata = std::fs::metadata(&input.file).map_err(|e| failed(&e))?;
+    let failed = |e: &std::io::Error| Error::io("open file", path, e);
+    let metadata = std::fs::metadata(path).map_err(|e| failed(&e))?;
     if metadata.is_dir() {
         let message = format!("\"{}\" is a directory", input.label);
         return Err(Error::refused("42809", message));
@@ -460,12 +466,12 @@ fn input_outlook(input: &plan::InputPlan) -> Result<InputOutlook> {
         return Ok(nothing);
     }
     let mut head = Vec::new();
-    File::open(&input.file)
+    File::open(path)
         .and_then(|file| file.take(4).read_to_end(&mut head))
         .map_err(|e| failed(&e))?;
     Ok(InputOutlook {
         bytes: Some(metadata.len()),
-        compression: Compression::of(&input.file, &head),
+        compression: Compression::of(path, &head),
         ..nothing
     })
 }
