@@ -1,5 +1,6 @@
 //! A build from beginning to end: plan, then pack, place and seal by the workers, then register.
 
+mod around;
 mod budget;
 mod built;
 mod constraints;
@@ -40,6 +41,7 @@ use crate::cluster::target::Target;
 use crate::error::{Error, Result};
 use crate::sys::files::raise_open_files_limit;
 use crate::types::Settings;
+use around::{Around, SchemaScript};
 use built::{BuiltFork, BuiltTable};
 use defaults::ask::{Ask, ServerLine};
 use files::Supplies;
@@ -73,12 +75,11 @@ pub fn build(
     raise_open_files_limit();
     let mut session = target.open(&process_environment)?;
     session.lock_wait = options.lock_timeout;
-    let build = Build {
-        options,
-        interrupted: interrupt_flag,
-        report: Report::default(),
-    };
-    let (mut report, loaded) = interruptible(&mut session, interrupt_flag, |s| build.run(s))?;
+    let build = Build::new(options, interrupt_flag);
+    let mut script = SchemaScript::of(options)?;
+    let around = script.as_mut().map(|script| script as &mut dyn Around);
+    let (mut report, loaded) =
+        interruptible(&mut session, interrupt_flag, |s| build.run(s, around))?;
     finish_session(session, &loaded, options, interrupt_flag, &mut report)?;
     report.total = started.elapsed();
     Ok(report)
@@ -127,27 +128,40 @@ struct Build<'o> {
     report: Report,
 }
 
-impl Build<'_> {
-    fn run(mut self, session: &mut Session) -> Result<(Report, Vec<Relation>)> {
+impl<'o> Build<'o> {
+    fn new(options: &'o BuildOptions, interrupted: &'o AtomicBool) -> Build<'o> {
+        Build {
+            options,
+            interrupted,
+            report: Report::default(),
+        }
+    }
+
+    fn run(
+        mut self,
+        session: &mut Session,
+        mut around: Option<&mut dyn Around>,
+    ) -> Result<(Report, Vec<Relation>)> {
         let begun = Instant::now();
         let facts = session.facts.clone();
-        let sources = group_by_table(&self.options.sources);
-        let names: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
-        // A schema script runs in the load's own transaction, which is then open while the
-        // files are built; else the transaction begins when they are ready.
-        let script = self.read_script()?;
         let stage_only = self.options.stage_only.as_deref();
         if self.options.wal == WalMode::Auto && stage_only.is_none() {
             // Asked again at the registration; this spares the work.
             Consumers::read(session.client(), facts.version)?.refuse()?;
         }
-        let (relations, mut registration, mut lent) = match script {
-            Some((sql, file)) => {
-                let mut registration = self.begin(session, 0)?;
-                registration.run_script(&sql, &file)?;
-                (registration.plan_tables(&names)?, Some(registration), None)
-            }
-            None => (session.plan_tables(&names)?, None, Some(session)),
+        let (mut registration, mut lent) = (None, None);
+        let specs = if let Some(around) = &mut around {
+            around.before(registration.insert(self.begin(session, 0)?))?
+        } else {
+            lent = Some(session);
+            self.options.sources.clone()
+        };
+        let sources = group_by_table(&specs);
+        let names: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
+        let relations = match (&mut registration, &mut lent) {
+            (Some(registration), _) => registration.plan_tables(&names)?,
+            (None, Some(session)) => session.plan_tables(&names)?,
+            (None, None) => unreachable!("the session is in one of two places"),
         };
         let client = connection(&mut registration, &mut lent);
         if !self.options.truncate && stage_only.is_none() {
@@ -222,7 +236,7 @@ impl Build<'_> {
             (None, Some(session)) => self.begin(session, relation_count(&tables))?,
             (None, None) => unreachable!("the session is in one of two places"),
         };
-        self.register(registration, staging, &tables, built)?;
+        self.register(registration, staging, &tables, built, around)?;
         self.report.register = registering.elapsed();
         Ok((
             self.report,
@@ -246,6 +260,7 @@ impl Build<'_> {
         staging: Staging,
         tables: &[TablePlan],
         built: Vec<Option<BuiltTable>>,
+        around: Option<&mut dyn Around>,
     ) -> Result<()> {
         staging.check()?;
         registration.take(self.to_register_all(tables))?;
@@ -259,6 +274,9 @@ impl Build<'_> {
         let checked_rows = self.check_rows(&mut registration, tables, &built)?;
         let rows = self.by_the_server(&mut registration, tables, &built)?;
         let checked_references = self.check_references(&mut registration, tables, &built)?;
+        if let Some(around) = around {
+            around.after(&mut registration, &mut self.report)?;
+        }
         self.check_interrupt()?;
         let committed = registration.commit()?;
         if !committed.missed_by.is_none() {
@@ -334,17 +352,6 @@ impl Build<'_> {
                 }),
             },
         )
-    }
-
-    fn read_script(&self) -> Result<Option<(String, String)>> {
-        let Some(path) = &self.options.schema else {
-            return Ok(None);
-        };
-        let bytes = std::fs::read(path).map_err(|e| Error::io("open file", path, &e))?;
-        let name = path.display().to_string();
-        let sql = String::from_utf8(bytes)
-            .map_err(|_| Error::refused("22021", format!("\"{name}\" is not valid UTF-8")))?;
-        Ok(Some((sql, name)))
     }
 
     fn plan(

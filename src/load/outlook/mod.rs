@@ -9,10 +9,11 @@ mod text;
 
 pub use estimate::Estimate;
 
+use super::around::read_script;
 use super::budget::Budget;
 use super::options::{BuildOptions, WalMode};
 use super::plan::{self, How, IndexPlan, TablePlan};
-use super::report::{By, Report};
+use super::report::By;
 use super::space::{self, Demand};
 use super::{Build, files, group_by_table, refuse_rows, settings};
 use crate::catalog::Index;
@@ -123,15 +124,11 @@ pub fn plan_only(target: &Target, options: &BuildOptions) -> Result<Outlook> {
     let mut session = target.open(&process_environment)?;
     session.lock_wait = options.lock_timeout;
     let never = AtomicBool::new(false);
-    let mut build = Build {
-        options,
-        interrupted: &never,
-        report: Report::default(),
-    };
+    let mut build = Build::new(options, &never);
     let facts = session.facts.clone();
     let sources = group_by_table(&options.sources);
     let names: Vec<&str> = sources.iter().map(|(name, _)| *name).collect();
-    let script = build.read_script()?;
+    let script = read_script(options)?;
     let consumers = Consumers::read(session.client(), facts.version)?;
     // What a build would refuse first.
     let mut refusal = match (options.wal, &options.stage_only) {

@@ -58,11 +58,7 @@ pub fn register(
     common.skip_triggers |= manifest.skip_triggers;
     let mut session = target.open(&process_environment)?;
     session.lock_wait = common.lock_timeout;
-    let mut build = Build {
-        options: &common,
-        interrupted: interrupt_flag,
-        report: Report::default(),
-    };
+    let mut build = Build::new(&common, interrupt_flag);
     let tables = interruptible(&mut session, interrupt_flag, |session| {
         build.register_stage(session, &manifest, &options.stage)
     })?;
@@ -117,7 +113,7 @@ impl Build<'_> {
         self.report.build = begun.elapsed();
         let registering = Instant::now();
         let registration = self.begin(session, relation_count(&tables))?;
-        self.register(registration, staging, &tables, built)?;
+        self.register(registration, staging, &tables, built, None)?;
         self.report.register = registering.elapsed();
         Ok(tables.into_iter().map(|table| table.relation).collect())
     }
