@@ -14,6 +14,7 @@ use postgres::Client;
 use postgres::error::ErrorPosition;
 
 use crate::error::{Error, Place, Result};
+use crate::source::dump::script::lexer::{Scanner, StatementState, Token, copies_from_stdin};
 
 /// A statement of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +147,7 @@ fn sets_client_encoding(words: &[String], text: &str) -> bool {
 /// The first words of a statement in upper case, comments and quoted text left out.
 fn first_words(text: &str, limit: usize) -> Vec<String> {
     let mut words = Vec::new();
-    let mut scan = Scanner::new(text);
+    let mut scan = Scanner::new(text.as_bytes());
     while words.len() < limit {
         match scan.next() {
             Some(Token::Word(range)) => words.push(text[range].to_ascii_uppercase()),
@@ -173,23 +174,19 @@ pub fn split<'a>(sql: &'a str, file: &str) -> Result<Vec<Statement<'a>>> {
     let skipped = sql.len() - sql_text.len();
     let mut statements = Vec::new();
     let mut lines = LineCounter::new(sql);
-    let mut scan = Scanner::new(sql);
+    let mut scan = Scanner::new(sql.as_bytes());
     scan.pos = skipped;
-    let mut state = State::default();
+    let mut state = StatementState::default();
     loop {
         let token = scan.next();
         match token {
             Some(Token::Word(range)) => {
                 state.start.get_or_insert(range.start);
-                state.word(&sql[range]);
+                state.word(sql[range].as_bytes());
             }
             Some(Token::Other(range)) => {
                 state.start.get_or_insert(range.start);
-                match sql.as_bytes()[range.start] {
-                    b'(' => state.parens += 1,
-                    b')' => state.parens = state.parens.saturating_sub(1),
-                    _ => {}
-                }
+                state.other(sql.as_bytes()[range.start]);
             }
             Some(Token::Unterminated(what, pos)) => {
                 return Err(fail("42601", format!("unterminated {what}"), pos));
@@ -206,10 +203,10 @@ pub fn split<'a>(sql: &'a str, file: &str) -> Result<Vec<Statement<'a>>> {
                 }
                 scan.pos = end;
             }
-            Some(Token::Semicolon(pos)) if state.parens == 0 && state.begins == 0 => {
+            Some(Token::Semicolon(pos)) if state.ends_here() => {
                 let Some(start) = state.start else { continue };
                 let text = &sql[start..pos];
-                let copy_data = if copies_from_stdin(text) {
+                let copy_data = if copies_from_stdin(text.as_bytes()) {
                     let range = copy_data(sql, pos + 1).ok_or_else(|| {
                         fail("42601", "data of COPY has no line \\.".to_owned(), start)
                     })?;
@@ -223,7 +220,7 @@ pub fn split<'a>(sql: &'a str, file: &str) -> Result<Vec<Statement<'a>>> {
                     line: lines.at(start),
                     copy_data,
                 });
-                state = State::default();
+                state = StatementState::default();
             }
             Some(Token::Semicolon(_)) => {}
             None => break,
@@ -237,73 +234,6 @@ pub fn split<'a>(sql: &'a str, file: &str) -> Result<Vec<Statement<'a>>> {
         });
     }
     Ok(statements)
-}
-
-/// What psql remembers between the tokens of one statement.
-#[derive(Default)]
-struct State {
-    start: Option<usize>,
-    parens: u32,
-    /// Depth of BEGIN and CASE in the body of an SQL function.
-    begins: u32,
-    /// The first letters of the first four words, as far as they may lead to such a body.
-    letters: Vec<u8>,
-    words: u32,
-}
-
-impl State {
-    fn word(&mut self, word: &str) {
-        let lower = word.to_ascii_lowercase();
-        if self.words as usize == self.letters.len()
-            && self.letters.len() < 4
-            && matches!(
-                lower.as_str(),
-                "create" | "function" | "procedure" | "or" | "replace"
-            )
-        {
-            self.letters.push(lower.as_bytes()[0]);
-        }
-        self.words += 1;
-        let is_function = matches!(
-            self.letters.as_slice(),
-            [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p']
-        );
-        if !is_function || self.parens > 0 {
-            return;
-        }
-        match lower.as_str() {
-            "begin" => self.begins += 1,
-            "case" if self.begins > 0 => self.begins += 1,
-            "end" if self.begins > 0 => self.begins -= 1,
-            _ => {}
-        }
-    }
-}
-
-fn copies_from_stdin(text: &str) -> bool {
-    let mut scan = Scanner::new(text);
-    let mut words = Vec::new();
-    let mut parens = 0_u32;
-    while let Some(token) = scan.next() {
-        match token {
-            Token::Word(range) if parens == 0 => {
-                words.push(text[range].to_ascii_uppercase());
-                if words[0] != "COPY" {
-                    return false;
-                }
-                if words.ends_with(&["FROM".to_owned(), "STDIN".to_owned()]) {
-                    return true;
-                }
-            }
-            Token::Other(range) => match text.as_bytes()[range.start] {
-                b'(' => parens += 1,
-                b')' => parens = parens.saturating_sub(1),
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-    false
 }
 
 /// The lines from the one after `pos` to before the line `\.`.
@@ -350,165 +280,6 @@ impl<'a> LineCounter<'a> {
         self.line += memchr::memchr_iter(b'\n', &self.bytes[self.pos..pos]).count() as u64;
         self.pos = pos;
         self.line
-    }
-}
-
-/// A piece of a script; white space and comments are none.
-#[derive(Debug, PartialEq, Eq)]
-enum Token {
-    /// An unquoted identifier or keyword.
-    Word(Range<usize>),
-    /// A quoted thing, a number, an operator's character, a parenthesis.
-    Other(Range<usize>),
-    Semicolon(usize),
-    Backslash(usize),
-    /// What lacks its end, and where it begins.
-    Unterminated(&'static str, usize),
-}
-
-struct Scanner<'a> {
-    bytes: &'a [u8],
-    pos: usize,
-}
-
-fn begins_word(byte: u8) -> bool {
-    byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
-}
-
-fn continues_word(byte: u8) -> bool {
-    begins_word(byte) || byte.is_ascii_digit() || byte == b'$'
-}
-
-impl<'a> Scanner<'a> {
-    fn new(sql: &'a str) -> Scanner<'a> {
-        Scanner {
-            bytes: sql.as_bytes(),
-            pos: 0,
-        }
-    }
-
-    fn peek(&self, ahead: usize) -> Option<u8> {
-        self.bytes.get(self.pos + ahead).copied()
-    }
-
-    /// The next token; after [`Token::Unterminated`] nothing follows.
-    fn next(&mut self) -> Option<Token> {
-        loop {
-            let start = self.pos;
-            let byte = self.peek(0)?;
-            match (byte, self.peek(1)) {
-                (b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c, _) => self.pos += 1,
-                (b'-', Some(b'-')) => {
-                    self.pos = memchr::memchr(b'\n', &self.bytes[start..])
-                        .map_or(self.bytes.len(), |n| start + n);
-                }
-                (b'/', Some(b'*')) => {
-                    if !self.skip_comment() {
-                        return Some(Token::Unterminated("/* comment", start));
-                    }
-                }
-                (b'\'', _) => return Some(self.quoted(start, b'\'', false, "quoted string")),
-                (b'"', _) => return Some(self.quoted(start, b'"', false, "quoted identifier")),
-                (b'e' | b'E', Some(b'\'')) => {
-                    self.pos += 1;
-                    return Some(self.quoted(start, b'\'', true, "quoted string"));
-                }
-                (b'$', _) => return Some(self.dollar(start)),
-                (b';', _) => {
-                    self.pos += 1;
-                    return Some(Token::Semicolon(start));
-                }
-                (b'\\', _) => {
-                    self.pos += 1;
-                    return Some(Token::Backslash(start));
-                }
-                (b, _) if begins_word(b) => {
-                    while self.peek(0).is_some_and(continues_word) {
-                        self.pos += 1;
-                    }
-                    return Some(Token::Word(start..self.pos));
-                }
-                (b, _) if b.is_ascii_digit() => {
-                    // Letters and dollars after digits begin no word and no quote.
-                    while self.peek(0).is_some_and(continues_word) {
-                        self.pos += 1;
-                    }
-                    return Some(Token::Other(start..self.pos));
-                }
-                _ => {
-                    self.pos += 1;
-                    return Some(Token::Other(start..self.pos));
-                }
-            }
-        }
-    }
-
-    /// Comments nest.
-    fn skip_comment(&mut self) -> bool {
-        let mut depth = 0_u32;
-        loop {
-            match (self.peek(0), self.peek(1)) {
-                (Some(b'/'), Some(b'*')) => {
-                    depth += 1;
-                    self.pos += 2;
-                }
-                (Some(b'*'), Some(b'/')) => {
-                    depth -= 1;
-                    self.pos += 2;
-                    if depth == 0 {
-                        return true;
-                    }
-                }
-                (Some(_), _) => self.pos += 1,
-                (None, _) => return false,
-            }
-        }
-    }
-
-    /// From the quote to its end; a doubled quote does not end it, which is as if it ended and
-    /// began again.
-    fn quoted(&mut self, start: usize, quote: u8, escapes: bool, what: &'static str) -> Token {
-        self.pos += 1;
-        while let Some(byte) = self.peek(0) {
-            self.pos += 1;
-            if byte == b'\\' && escapes {
-                self.pos += 1;
-            } else if byte == quote {
-                if self.peek(0) == Some(quote) {
-                    self.pos += 1;
-                } else {
-                    return Token::Other(start..self.pos);
-                }
-            }
-        }
-        self.pos = self.bytes.len();
-        Token::Unterminated(what, start)
-    }
-
-    /// `$tag$ ... $tag$`, or `$1`, or a lone dollar.
-    fn dollar(&mut self, start: usize) -> Token {
-        let mut end = start + 1;
-        if self.bytes.get(end).copied().is_some_and(begins_word) {
-            while self
-                .bytes
-                .get(end)
-                .is_some_and(|b| continues_word(*b) && *b != b'$')
-            {
-                end += 1;
-            }
-        }
-        if self.bytes.get(end) != Some(&b'$') {
-            self.pos = start + 1;
-            return Token::Other(start..self.pos);
-        }
-        let tag = &self.bytes[start..=end];
-        if let Some(n) = memchr::memmem::find(&self.bytes[end + 1..], tag) {
-            self.pos = end + 1 + n + tag.len();
-            Token::Other(start..self.pos)
-        } else {
-            self.pos = self.bytes.len();
-            Token::Unterminated("dollar-quoted string", start)
-        }
     }
 }
 
@@ -590,7 +361,7 @@ mod tests {
             refusal("COPY t FROM STDIN;\n1\n"),
             "data of COPY has no line \\. at f.sql, line 1"
         );
-        assert!(!copies_from_stdin("COPY (SELECT 1 FROM stdin) TO STDOUT"));
+        assert!(!copies_from_stdin(b"COPY (SELECT 1 FROM stdin) TO STDOUT"));
     }
 
     #[test]

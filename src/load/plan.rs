@@ -518,7 +518,7 @@ fn find_column(relation: &Relation, name: &str) -> Result<usize> {
 fn format_of_path(path: &str) -> InputFormat {
     let mut endings = path.rsplit('.').map(str::to_ascii_lowercase);
     let ending = match endings.next().as_deref() {
-        Some("gz" | "zst" | "lz4") => endings.next(),
+        Some("gz" | "zst" | "lz4" | "xz") => endings.next(),
         ending => ending.map(str::to_owned),
     };
     if ending.as_deref() == Some("csv") {

@@ -8,10 +8,14 @@ use std::path::Path;
 pub enum Compression {
     /// gzip, also several members in a row.
     Gzip,
+    /// The zlib format, inside of archives.
+    Zlib,
     /// Zstandard, also several frames in a row.
     Zstd,
     /// LZ4's frame format, also several frames in a row.
     Lz4,
+    /// xz, also several streams in a row.
+    Xz,
 }
 
 impl Compression {
@@ -22,12 +26,19 @@ impl Compression {
             Some("gz") => return Some(Compression::Gzip),
             Some("zst") => return Some(Compression::Zstd),
             Some("lz4") => return Some(Compression::Lz4),
+            Some("xz") => return Some(Compression::Xz),
             _ => {}
         }
+        Compression::of_head(head)
+    }
+
+    /// By how a file begins.
+    pub fn of_head(head: &[u8]) -> Option<Compression> {
         match head {
             [0x1f, 0x8b, ..] => Some(Compression::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
             [0x04, 0x22, 0x4d, 0x18, ..] => Some(Compression::Lz4),
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Compression::Xz),
             _ => None,
         }
     }
@@ -47,6 +58,8 @@ impl Compression {
         }
         Ok(match self {
             Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(reader)),
+            Compression::Zlib => Box::new(flate2::bufread::ZlibDecoder::new(reader)),
+            Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(reader)),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(reader)?),
             Compression::Lz4 => Box::new(Lz4Frames {
                 decoder: Some(lz4::Decoder::new(reader)?),

@@ -7,6 +7,7 @@
 pub mod buffer;
 pub mod charset;
 pub mod compressed;
+pub mod dump;
 pub mod file;
 pub mod origin;
 pub mod stream;
@@ -24,6 +25,9 @@ pub use stream::Stream;
 
 use crate::error::{Error, Result};
 use compressed::Compression;
+
+/// Bytes that tell a compressed file.
+const HEAD_BYTES: usize = 6;
 
 /// How many bytes a stream's block has before conversion.
 pub const BLOCK_BYTES: usize = 1 << 20;
@@ -82,14 +86,14 @@ pub fn open_with_blocks(
     let starts = !is_stdin || matches!(std::io::Seek::stream_position(&mut file), Ok(0));
     let is_regular = metadata.is_file() && starts;
     let (head, compression) = if is_regular {
-        let mut head = [0; 4];
+        let mut head = [0; HEAD_BYTES];
         let read = std::os::unix::fs::FileExt::read_at(&file, &mut head, 0)
             .map_err(|error| Error::io("read file", &label, &error))?;
         (Vec::new(), Compression::of(name, &head[..read]))
     } else {
         let mut head = Vec::new();
         file.by_ref()
-            .take(4)
+            .take(HEAD_BYTES as u64)
             .read_to_end(&mut head)
             .map_err(|error| Error::io("read file", &label, &error))?;
         let compression = Compression::of(name, &head);

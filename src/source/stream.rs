@@ -234,8 +234,13 @@ fn read_ahead(
 }
 
 fn failure(name: &str, compression: Option<Compression>, error: &std::io::Error) -> Error {
-    if compression.is_some() && error.raw_os_error().is_none() {
-        return Error::refused("22P04", format!("could not decompress \"{name}\": {error}"));
+    if error.raw_os_error().is_none() {
+        let what = if compression.is_some() {
+            "decompress"
+        } else {
+            "read"
+        };
+        return Error::refused("22P04", format!("could not {what} \"{name}\": {error}"));
     }
     Error::io("read file", name, error)
 }

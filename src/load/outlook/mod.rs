@@ -464,7 +464,7 @@ fn input_outlook(input: &plan::InputPlan) -> Result<InputOutlook> {
     }
     let mut head = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(4).read_to_end(&mut head))
+        .and_then(|file| file.take(6).read_to_end(&mut head))
         .map_err(|e| failed(&e))?;
     Ok(InputOutlook {
         bytes: Some(metadata.len()),

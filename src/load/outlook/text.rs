@@ -182,6 +182,8 @@ fn compression_name(compression: crate::source::compressed::Compression) -> &'st
     use crate::source::compressed::Compression;
     match compression {
         Compression::Gzip => "gzip",
+        Compression::Zlib => "zlib",
+        Compression::Xz => "xz",
         Compression::Zstd => "zstd",
         Compression::Lz4 => "lz4",
     }

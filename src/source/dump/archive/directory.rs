@@ -1,0 +1,126 @@
+//! Directories: `toc.dat`, and a file for each member, perhaps compressed.
+//!
+//! PostgreSQL: `src/bin/pg_dump/pg_backup_directory.c`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use super::super::MemberData;
+use super::{Archive, ArchiveFormat, Container, damaged, toc};
+use crate::error::{Error, Result};
+use crate::source::compressed::Compression;
+
+/// What compressed files are called.
+const ENDINGS: [(&str, Compression); 3] = [
+    (".gz", Compression::Gzip),
+    (".lz4", Compression::Lz4),
+    (".zst", Compression::Zstd),
+];
+
+/// The table of contents of a directory, if it has one.
+pub fn toc_path(directory: &Path) -> Option<PathBuf> {
+    let path = directory.join("toc.dat");
+    path.is_file().then_some(path)
+}
+
+/// Opens a directory.
+pub fn open(directory: &Path) -> Result<Archive> {
+    let path = toc_path(directory).ok_or_else(|| {
+        damaged(
+            &directory.display().to_string(),
+            "directory does not appear to be a valid archive (\"toc.dat\" does not exist)",
+        )
+    })?;
+    let label = path.display().to_string();
+    let file = File::open(&path).map_err(|e| Error::io("open input file", &path, &e))?;
+    let mut input = super::primitives(file, &label)?;
+    let header = toc::header(&mut input, ArchiveFormat::Directory)?;
+    let entries = toc::entries(&mut input, &header)?;
+    Ok(Archive {
+        header,
+        entries,
+        path: directory.to_path_buf(),
+        container: Container::Directory,
+    })
+}
+
+/// A file of the directory, or the compressed one that stands for it.
+fn find(directory: &Path, name: &str) -> Result<(PathBuf, Option<Compression>)> {
+    let plain = directory.join(name);
+    if plain.is_file() {
+        // A name that ends so was compressed by its writer.
+        let known = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
+        return Ok((plain, known.map(|(_, compression)| *compression)));
+    }
+    for (ending, compression) in ENDINGS {
+        let path = directory.join(format!("{name}{ending}"));
+        if path.is_file() {
+            return Ok((path, Some(compression)));
+        }
+    }
+    Err(Error::io(
+        "open input file",
+        plain,
+        &std::io::Error::from_raw_os_error(libc::ENOENT),
+    )
+    .with_hint("The dump's directory is not complete."))
+}
+
+/// A file's plain bytes.
+fn open_file(directory: &Path, name: &str) -> Result<Box<dyn Read + Send>> {
+    let (path, compression) = find(directory, name)?;
+    let file = File::open(&path).map_err(|e| Error::io("open input file", &path, &e))?;
+    match compression {
+        None => Ok(Box::new(file)),
+        Some(compression) => compression.decode(Box::new(file)).map_err(|e| {
+            damaged(
+                &path.display().to_string(),
+                format!("could not decompress data: {e}"),
+            )
+        }),
+    }
+}
+
+/// A member.
+pub fn member(directory: &Path, name: &str) -> Result<MemberData> {
+    let (path, compression) = find(directory, name)?;
+    if compression.is_some() {
+        return Ok(MemberData::Stream(open_file(directory, name)?));
+    }
+    let metadata = path
+        .metadata()
+        .map_err(|e| Error::io("stat file", &path, &e))?;
+    Ok(MemberData::Range {
+        len: metadata.len(),
+        path,
+        pos: 0,
+    })
+}
+
+/// Goes through the large objects that a list names: an OID and a file on each line.
+pub fn large_objects(
+    directory: &Path,
+    list: &str,
+    each: &mut dyn FnMut(u32, &mut dyn Read) -> Result<()>,
+) -> Result<()> {
+    let label = directory.join(list).display().to_string();
+    let lines = BufReader::new(open_file(directory, list)?).lines();
+    for line in lines {
+        let line =
+            line.map_err(|e| damaged(&label, format!("error reading large object TOC file: {e}")))?;
+        let invalid = || {
+            damaged(
+                &label,
+                format!("invalid line in large object TOC file: \"{line}\""),
+            )
+        };
+        let (oid, name) = line.split_once(' ').ok_or_else(invalid)?;
+        let oid = oid.parse().map_err(|_| invalid())?;
+        if !toc::is_plain_name(name) {
+            return Err(invalid());
+        }
+        each(oid, &mut open_file(directory, name)?)?;
+    }
+    Ok(())
+}
