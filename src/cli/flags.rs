@@ -1,5 +1,6 @@
 //! The command line as typed. What it means is worked out in [`super::options`].
 
+use super::dump_flags::DumpFlags;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -17,6 +18,9 @@ Examples:
     pgpagewrite build -d shop customers=customers.txt.gz 'orders=orders-*.txt'
   Columns by name, from standard input:
     zcat orders.csv.gz | pgpagewrite build -d shop --format csv 'orders(id, customer)=-'
+  A dump, in place of pg_restore or psql:
+    pgpagewrite build -d shop shop.dump
+    pgpagewrite build -d postgres -C shop.dump
 
 Exit status: 0 loaded; 1 refused; 2 wrong usage; 3 no server, file, space or permission; 4 corruption.
 Nothing is loaded unless it is 0.";
@@ -188,14 +192,18 @@ pub struct BuildFlags {
     #[command(flatten)]
     pub input: InputFlags,
     /// TABLE=PATH or TABLE(COLUMN, ...)=PATH, names as in SQL; PATH may be - (standard input), a
-    /// pattern (quote it for the shell), or a compressed file (.gz, .zst, .lz4). May repeat; a
-    /// table that is named twice gets the rows of both.
+    /// pattern (quote it for the shell), or a compressed file (.gz, .zst, .lz4, .xz). May repeat; a
+    /// table that is named twice gets the rows of both. Or one DUMP of pg_dump or pg_dumpall: a
+    /// file or directory of any format, or - (standard input).
     #[arg(value_name = "SOURCE", required = true)]
     pub sources: Vec<String>,
     /// SQL to run first, in the load's own transaction. After a script of pg_dump, tables are
     /// named with their schema: it empties search_path.
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
+    /// For dumps.
+    #[command(flatten)]
+    pub dump: DumpFlags,
     /// What other commands have, too.
     #[command(flatten)]
     pub common: CommonFlags,

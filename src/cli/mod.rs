@@ -1,5 +1,6 @@
 //! Flags as typed, then resolved options, then the command.
 
+mod dump_flags;
 mod flags;
 mod options;
 
@@ -48,11 +49,35 @@ pub fn main() -> ExitCode {
 }
 
 fn build(flags: &BuildFlags) -> Result<()> {
+    if let Some(dump) = options::dump(flags) {
+        return restore(flags, dump);
+    }
     let options = options::build_options(flags)?;
     let interrupted = interrupts()?;
     let report = load::build(&options::target(&flags.target), &options, &interrupted)?;
     print(&report, options.report);
     Ok(())
+}
+
+/// A dump as the only source.
+fn restore(flags: &BuildFlags, dump: &str) -> Result<()> {
+    let (restore, build) = options::restore_options(flags, dump)?;
+    if flags.dump.list {
+        let list = load::restore::list(&restore)?;
+        let _ = std::io::stdout().write_all(list.as_bytes());
+        return Ok(());
+    }
+    let interrupted = interrupts()?;
+    let target = options::target(&flags.target);
+    let restored = load::restore::restore(&target, &restore, &build, &interrupted)?;
+    print(&restored.report, build.report);
+    match restored.errors {
+        0 => Ok(()),
+        errors => Err(Error::refused(
+            "0A000",
+            format!("errors ignored on restore: {errors}"),
+        )),
+    }
 }
 
 fn plan(flags: &BuildFlags) -> Result<()> {

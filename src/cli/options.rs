@@ -7,9 +7,11 @@ use crate::error::{Error, Result};
 use crate::load::options::{
     BuildOptions, ForceColumns, InputFormat, InputOptions, ProgressMode, ReportMode, WalMode,
 };
+use crate::load::restore::options::RestoreOptions;
 use crate::load::source_spec::{SourceSpec, column_list};
 use crate::load::two_step::RegisterOptions;
 use crate::record::format::{CopyOptions, Header, Kind};
+use std::path::Path;
 use std::time::Duration;
 
 /// The least memory a build can work in.
@@ -60,15 +62,34 @@ pub fn build_options(flags: &BuildFlags) -> Result<BuildOptions> {
         temp_dir: flags.temp_dir.clone(),
         native_only: flags.native_only,
         stage_only: flags.stage_only.clone(),
-        progress: match flags.progress.as_str() {
-            "auto" => ProgressMode::Auto,
-            "plain" => ProgressMode::Plain,
-            "json" => ProgressMode::Json,
-            "none" => ProgressMode::None,
-            other => return Err(unknown("--progress", other, "auto, plain, json, none")),
-        },
+        progress: progress(&flags.progress)?,
         ..common_options(&flags.common)?
     })
+}
+
+/// The dump that the command names, if it does: one source, which is no `TABLE=PATH`.
+pub fn dump(flags: &BuildFlags) -> Option<&str> {
+    let [source] = flags.sources.as_slice() else {
+        return None;
+    };
+    let is_file = Path::new(source).exists();
+    (is_file || !source.contains('=')).then_some(source.as_str())
+}
+
+/// Resolves the flags of `build DUMP`.
+pub fn restore_options(flags: &BuildFlags, dump: &str) -> Result<(RestoreOptions, BuildOptions)> {
+    let without_sources = BuildOptions {
+        temp_dir: flags.temp_dir.clone(),
+        native_only: flags.native_only,
+        progress: progress(&flags.progress)?,
+        ..common_options(&flags.common)?
+    };
+    if flags.stage_only.is_some() || flags.schema.is_some() || flags.common.truncate {
+        return Err(Error::usage(
+            "--stage-only, --schema and --truncate are for data files, not for dumps",
+        ));
+    }
+    Ok((flags.dump.options(dump.into()), without_sources))
 }
 
 /// Resolves the flags of `register`.
@@ -119,6 +140,16 @@ fn common_options(flags: &CommonFlags) -> Result<BuildOptions> {
             other => return Err(unknown("--report", other, "text, json")),
         },
         ..BuildOptions::default()
+    })
+}
+
+fn progress(mode: &str) -> Result<ProgressMode> {
+    Ok(match mode {
+        "auto" => ProgressMode::Auto,
+        "plain" => ProgressMode::Plain,
+        "json" => ProgressMode::Json,
+        "none" => ProgressMode::None,
+        other => return Err(unknown("--progress", other, "auto, plain, json, none")),
     })
 }
 

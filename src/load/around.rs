@@ -9,6 +9,11 @@ use crate::error::{Error, Result};
 /// SQL around a load, in its transaction, which is then open while the files are built; else it
 /// begins when they are ready.
 pub(super) trait Around {
+    /// About how many relations will be loaded, as far as that is known before.
+    fn relations(&self) -> usize {
+        0
+    }
+
     /// Makes the tables, and says what is loaded into them.
     fn before(&mut self, registration: &mut Registration<'_>) -> Result<Vec<SourceSpec>>;
 

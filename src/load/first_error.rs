@@ -7,7 +7,7 @@
 
 use super::constraints::checks_constraints;
 use super::plan::TablePlan;
-use super::server_copy;
+use super::server_copy::{Feed, copy_input};
 use crate::catalog::quote_ident;
 use crate::error::{Class, Error};
 use postgres::Client;
@@ -84,7 +84,7 @@ fn ask(
         let rest = input.copy_statement.strip_prefix("COPY ")?;
         let rest = rest.strip_prefix(qualified.as_str())?;
         let statement = format!("COPY pg_temp.{name}{rest}");
-        if let Err(error) = server_copy::copy_input(client, &statement, input, interrupted) {
+        if let Err(error) = copy_input(client, &statement, &Feed::of(input), interrupted) {
             return Some((number, error));
         }
     }

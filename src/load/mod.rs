@@ -19,6 +19,7 @@ mod place;
 mod plan;
 mod progress;
 pub mod report;
+pub mod restore;
 mod seal;
 mod server_copy;
 mod settings;
@@ -151,7 +152,8 @@ impl<'o> Build<'o> {
         }
         let (mut registration, mut lent) = (None, None);
         let specs = if let Some(around) = &mut around {
-            around.before(registration.insert(self.begin(session, 0)?))?
+            let begun = self.begin(session, around.relations())?;
+            around.before(registration.insert(begun))?
         } else {
             lent = Some(session);
             self.options.sources.clone()

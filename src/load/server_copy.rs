@@ -3,7 +3,7 @@
 use super::plan::{InputPlan, TablePlan};
 use crate::cluster::register::{Registration, copy_in};
 use crate::error::{Error, Place, Result};
-use crate::source::Input;
+use crate::source::{Input, Origin};
 use postgres::Client;
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -22,51 +22,73 @@ pub(super) fn copy(
     for input in &table.inputs {
         let client = registration.client();
         let (more_rows, more_bytes) =
-            copy_input(client, &input.copy_statement, input, interrupted)?;
+            copy_input(client, &input.copy_statement, &Feed::of(input), interrupted)?;
         rows += more_rows;
         bytes += more_bytes;
     }
     Ok((rows, bytes))
 }
 
+/// An input that is fed to COPY.
+pub(super) struct Feed<'a> {
+    /// Its name in messages.
+    pub label: &'a str,
+    /// Where its bytes lie.
+    pub origin: &'a Origin,
+    /// Lines of the same name before it.
+    pub lines_before: u64,
+    /// A delimiter that ends each line and is no field's.
+    pub strip: Option<u8>,
+}
+
+impl<'a> Feed<'a> {
+    /// A planned input.
+    pub fn of(input: &'a InputPlan) -> Feed<'a> {
+        let format = &input.format;
+        Feed {
+            label: &input.label,
+            origin: &input.origin,
+            lines_before: input.lines_before,
+            strip: format.trailing_delimiter.then_some(format.delimiter),
+        }
+    }
+}
+
 /// Feeds one input to a `COPY ... FROM STDIN`; rows and bytes.
 pub(super) fn copy_input(
     client: &mut Client,
     statement: &str,
-    input: &InputPlan,
+    feed: &Feed<'_>,
     interrupted: &AtomicBool,
 ) -> Result<(u64, u64)> {
-    let mut feed = Feed {
-        input: input.origin.open(&input.label, None)?,
+    let mut reader = FeedReader {
+        input: feed.origin.open(feed.label, None)?,
         pos: 0,
         ready: VecDeque::new(),
-        strip: input
-            .format
-            .trailing_delimiter
-            .then(|| Strip::new(input.format.delimiter)),
+        strip: feed.strip.map(Strip::new),
         interrupted,
         failure: None,
     };
-    let copied = copy_in(client, statement, &mut feed);
-    match (copied, feed.failure.take()) {
-        (Ok(rows), None) => Ok((rows, feed.pos)),
+    let copied = copy_in(client, statement, &mut reader);
+    match (copied, reader.failure.take()) {
+        (Ok(rows), None) => Ok((rows, reader.pos)),
         (_, Some(failure)) => Err(failure),
-        (Err(error), None) => Err(of_file(error, input)),
+        (Err(error), None) => Err(of_feed(error, feed)),
     }
 }
 
 /// The server's error, which knows a line but no file.
-fn of_file(mut error: Error, input: &InputPlan) -> Error {
+fn of_feed(mut error: Error, feed: &Feed<'_>) -> Error {
     match error.places.as_mut_slice() {
         [] => error.places.push(Place {
-            file: input.label.clone(),
+            file: feed.label.to_owned(),
             ..Place::default()
         }),
         places => {
             for place in places {
-                place.file.clone_from(&input.label);
+                feed.label.clone_into(&mut place.file);
                 if place.line > 0 {
-                    place.line += input.lines_before;
+                    place.line += feed.lines_before;
                 }
             }
         }
@@ -75,7 +97,7 @@ fn of_file(mut error: Error, input: &InputPlan) -> Error {
 }
 
 /// An input as one reader.
-struct Feed<'a> {
+struct FeedReader<'a> {
     input: Input,
     pos: u64,
     ready: VecDeque<u8>,
@@ -85,7 +107,7 @@ struct Feed<'a> {
     failure: Option<Error>,
 }
 
-impl Feed<'_> {
+impl FeedReader<'_> {
     /// The next bytes; empty at the end.
     fn next(&mut self) -> Result<Vec<u8>> {
         if self.interrupted.load(Ordering::Relaxed) {
@@ -111,7 +133,7 @@ impl Feed<'_> {
     }
 }
 
-impl Read for Feed<'_> {
+impl Read for FeedReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.ready.is_empty() {
             let block = match self.next() {

@@ -266,7 +266,14 @@ impl<'s> Registration<'s> {
     /// Runs a schema script in the transaction; see [`script::run`].
     pub fn run_script(&mut self, sql: &str, file: &str) -> Result<()> {
         script::run(self.session.client(), sql, file)?;
-        // Whatever the script did to the session's role ends here.
+        self.after_foreign_sql()
+    }
+
+    /// Whatever SQL of a user did to the session's role and to the transaction's settings ends here.
+    ///
+    /// # Errors
+    /// `25000` when it ended the transaction.
+    pub fn after_foreign_sql(&mut self) -> Result<()> {
         self.client()
             .batch_execute("RESET SESSION AUTHORIZATION; RESET ROLE")?;
         self.settings()?;

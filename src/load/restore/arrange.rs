@@ -1,0 +1,189 @@
+//! The order in which a dump is restored.
+//!
+//! ```text
+//! before   definitions, and those of keys and indexes: on tables that are still empty
+//! rows     of all tables at once, with their keys
+//! after    the rest, in the dump's order
+//! ```
+//!
+//! So no index is built by reading a table again, and no trigger, foreign key or rule is there
+//! when rows come.
+
+use super::super::source_spec::InputSource;
+use super::command::Command;
+use super::emit::Emitter;
+use super::options::RestoreOptions;
+use super::rows::{DumpedTable, OpenFiles, input_options, origin_of_entry};
+use super::select::{Selected, is_acl};
+use crate::catalog::quote_ident;
+use crate::error::Result;
+use crate::source::dump::archive::{Archive, Entry, Section};
+use crate::source::dump::script::copy_target;
+use std::sync::Arc;
+
+/// What is done to one database.
+#[derive(Debug, Default)]
+pub struct Arranged {
+    /// SQL before the rows.
+    pub before: Vec<Command>,
+    /// Rows.
+    pub tables: Vec<DumpedTable>,
+    /// What needs the rows, in order.
+    pub after: Vec<Step>,
+    /// The dump has the planner's statistics, so that none need be gathered.
+    pub has_statistics: bool,
+}
+
+/// A step behind the rows.
+#[derive(Debug)]
+pub enum Step {
+    /// SQL.
+    Command(Command),
+    /// Rows that are fed to the server's COPY.
+    Rows(DumpedTable),
+    /// The data of this entry are SQL.
+    Sql(Entry),
+    /// Large objects of this entry.
+    LargeObjects(Entry),
+}
+
+/// pg_restore's three passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Main,
+    Privileges,
+    Last,
+}
+
+/// PostgreSQL: `src/bin/pg_dump/pg_backup_archiver.c`, `_tocEntryRestorePass`.
+fn pass(entry: &Entry) -> Pass {
+    let desc = entry.desc.as_str();
+    let of_event_trigger =
+        matches!(desc, "COMMENT" | "SECURITY LABEL") && entry.tag.starts_with("EVENT TRIGGER ");
+    let is_late_statistics = desc == "STATISTICS DATA" && entry.section == Section::PostData;
+    if is_acl(entry) {
+        Pass::Privileges
+    } else if matches!(desc, "EVENT TRIGGER" | "MATERIALIZED VIEW DATA")
+        || of_event_trigger
+        || is_late_statistics
+    {
+        Pass::Last
+    } else {
+        Pass::Main
+    }
+}
+
+/// Whether an entry's object is made while its table is still empty: indexes and keys. What is NOT
+/// VALID holds for new rows only, and so comes behind these.
+fn comes_before_rows(entry: &Entry) -> bool {
+    entry.section == Section::PostData
+        && matches!(entry.desc.as_str(), "INDEX" | "INDEX ATTACH" | "CONSTRAINT")
+        && !entry.definition.contains("NOT VALID")
+}
+
+/// Arranges the selected entries of an archive.
+///
+/// # Errors
+/// The archive is damaged.
+pub fn of_archive(
+    archive: &Arc<Archive>,
+    selected: &[Selected<'_>],
+    options: &RestoreOptions,
+) -> Result<Arranged> {
+    let mut emitter = Emitter::new(archive, options);
+    let mut arranged = Arranged {
+        before: emitter.preamble(),
+        ..Arranged::default()
+    };
+    if options.clean && !options.create {
+        let drops = selected.iter().rev();
+        let drops = drops.filter(|s| s.wanted.schema || s.wanted.data);
+        let drops = drops.filter_map(|s| emitter.drop(s.entry));
+        arranged.before.extend(drops);
+    }
+    let mut in_order: Vec<&Selected<'_>> = Vec::new();
+    for wanted_pass in [Pass::Main, Pass::Privileges, Pass::Last] {
+        let of_pass = selected.iter().filter(|s| pass(s.entry) == wanted_pass);
+        in_order.extend(of_pass);
+    }
+    in_order.retain(|s| !matches!(s.entry.desc.as_str(), "DATABASE" | "DATABASE PROPERTIES"));
+    let first_rows = in_order
+        .iter()
+        .position(|s| s.wanted.data || s.entry.section == Section::PostData)
+        .unwrap_or(in_order.len());
+    let (before, rest) = in_order.split_at(first_rows);
+    let has_rows = rest.iter().any(|s| s.wanted.data && s.entry.has_data);
+    let (hoisted, rest): (Vec<&Selected<'_>>, Vec<&Selected<'_>>) = rest
+        .iter()
+        .partition(|s| has_rows && comes_before_rows(s.entry));
+    for selected in before.iter().copied().chain(hoisted) {
+        arranged.before.push(emitter.definition(selected));
+    }
+    let encoding = encoding(archive);
+    let mut files = OpenFiles::default();
+    for selected in rest {
+        let entry = selected.entry;
+        let wanted = selected.wanted;
+        if entry.desc == "STATISTICS DATA" {
+            arranged.has_statistics = true;
+        }
+        let has_definition = wanted.schema || wanted.statistics;
+        if has_definition || (wanted.data && !entry.has_data) {
+            arranged
+                .after
+                .push(Step::Command(emitter.definition(selected)));
+        }
+        if !wanted.data || !entry.has_data {
+            continue;
+        }
+        match entry.desc.as_str() {
+            "BLOBS" => arranged.after.push(Step::LargeObjects(entry.clone())),
+            "BLOB COMMENTS" => arranged.after.push(Step::Sql(entry.clone())),
+            _ if entry.copy_statement.is_empty() => {
+                arranged
+                    .after
+                    .push(Step::Command(Command::quiet(emitter.before_rows(entry))));
+                arranged.after.push(Step::Sql(entry.clone()));
+            }
+            _ => {
+                let Some(origin) = origin_of_entry(archive, entry, &mut files)? else {
+                    continue;
+                };
+                let statement = entry.copy_statement.trim_end().trim_end_matches(';');
+                let target = copy_target(statement);
+                let source = InputSource {
+                    label: archive.label(entry),
+                    origin,
+                    lines_before: 0,
+                    input: target
+                        .as_ref()
+                        .map(|t| input_options(t, &encoding))
+                        .unwrap_or_default(),
+                };
+                let target = target.map(|mut target| {
+                    // Dumps of old servers name no schema.
+                    if let Some(namespace) = &entry.namespace
+                        && !target.table.contains('.')
+                    {
+                        target.table = format!("{}.{}", quote_ident(namespace), target.table);
+                    }
+                    target
+                });
+                arranged.tables.push(DumpedTable {
+                    target,
+                    statement: statement.to_owned(),
+                    source,
+                    entry: Some(entry.clone()),
+                });
+            }
+        }
+    }
+    Ok(arranged)
+}
+
+/// The encoding of the dump's rows.
+pub fn encoding(archive: &Archive) -> String {
+    let entry = archive.entries.iter().find(|e| e.desc == "ENCODING");
+    let name = entry.and_then(|e| e.definition.split('\'').nth(1));
+    name.unwrap_or("UTF8").to_owned()
+}

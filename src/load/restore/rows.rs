@@ -1,0 +1,147 @@
+//! Rows of a dump as inputs of a build: COPY's options from its statement, bytes from their place.
+
+use super::super::options::{ForceColumns, InputFormat, InputOptions};
+use super::super::source_spec::{InputSource, Rows, SourceSpec};
+use crate::error::Result;
+use crate::record::format::{CopyOptions, Header, Kind};
+use crate::source::dump::MemberData;
+use crate::source::dump::archive::{Archive, Entry};
+use crate::source::dump::script::CopyTarget;
+use crate::source::{FileSource, Member, Origin};
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Rows for a table.
+#[derive(Debug, Clone)]
+pub struct DumpedTable {
+    /// What COPY's statement says; `None` where only the server understands it.
+    pub target: Option<CopyTarget>,
+    /// The statement itself.
+    pub statement: String,
+    /// Where the rows are.
+    pub source: InputSource,
+    /// The entry in an archive.
+    pub entry: Option<Entry>,
+}
+
+impl DumpedTable {
+    /// As a source of a build, for the table of this name.
+    pub fn spec(&self, table: String) -> SourceSpec {
+        SourceSpec {
+            table,
+            columns: self.target.as_ref().and_then(|t| t.columns.clone()),
+            rows: Rows::Dumped(Box::new(self.source.clone())),
+        }
+    }
+}
+
+/// COPY's options as those of a build.
+pub fn input_options(target: &CopyTarget, encoding: &str) -> InputOptions {
+    let options = &target.options;
+    let force = |list: &Option<Vec<String>>| {
+        list.as_ref().map(|columns| match columns.as_slice() {
+            [star] if star == "*" => ForceColumns::All,
+            columns => ForceColumns::Named(columns.to_vec()),
+        })
+    };
+    let format = match options.format.as_deref() {
+        Some("csv") => InputFormat::Csv,
+        Some("binary") => InputFormat::Binary,
+        _ => InputFormat::Text,
+    };
+    let encoding = options.encoding.as_deref().unwrap_or(encoding);
+    InputOptions {
+        format: Some(format),
+        encoding: (encoding != "UTF8").then(|| encoding.to_owned()),
+        force_null: force(&options.force_null),
+        force_not_null: force(&options.force_not_null),
+        copy: CopyOptions {
+            kind: Kind::default(),
+            delimiter: options.delimiter.clone(),
+            null: options.null.clone(),
+            default: options.default.clone(),
+            quote: options.quote.clone(),
+            escape: options.escape.clone(),
+            header: match options.header.as_deref() {
+                None | Some("false") => Header::None,
+                Some("match") => Header::Match,
+                Some(_) => Header::Skip,
+            },
+            force_null: options.force_null.is_some(),
+            force_not_null: options.force_not_null.is_some(),
+            trailing_delimiter: false,
+        },
+    }
+}
+
+/// The files that members are parts of, each opened once.
+#[derive(Debug, Default)]
+pub struct OpenFiles(HashMap<PathBuf, FileSource>);
+
+impl OpenFiles {
+    /// A part of a file.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or ends before.
+    pub fn part(&mut self, path: PathBuf, label: &str, pos: u64, len: u64) -> Result<Origin> {
+        let file = match self.0.get(&path) {
+            Some(file) => file,
+            None => {
+                let file = FileSource::open(&path)?;
+                self.0.entry(path).or_insert(file)
+            }
+        };
+        Ok(Origin::Part(file.part(label.to_owned(), pos, len)?))
+    }
+}
+
+/// Where an entry's rows lie; `None` when it has none.
+///
+/// # Errors
+/// The archive is damaged.
+pub fn origin_of_entry(
+    archive: &Arc<Archive>,
+    entry: &Entry,
+    files: &mut OpenFiles,
+) -> Result<Option<Origin>> {
+    if !archive.has_member(entry) {
+        return Ok(None);
+    }
+    if archive.has_plain_members() {
+        // Whether it is compressed, its file tells.
+        if let Some(MemberData::Range { path, pos, len }) = archive.member(entry)? {
+            return files.part(path, &archive.label(entry), pos, len).map(Some);
+        }
+    }
+    Ok(Some(Origin::Member(Arc::new(ArchiveMember {
+        archive: Arc::clone(archive),
+        entry: entry.clone(),
+    }))))
+}
+
+/// A member that is read forwards.
+#[derive(Debug)]
+pub struct ArchiveMember {
+    /// Of this archive.
+    pub archive: Arc<Archive>,
+    /// The entry whose data it is.
+    pub entry: Entry,
+}
+
+impl Member for ArchiveMember {
+    fn open(&self) -> Result<Box<dyn Read + Send>> {
+        Ok(match self.archive.member(&self.entry)? {
+            None => Box::new(std::io::empty()),
+            Some(MemberData::Stream(reader)) => reader,
+            Some(MemberData::Range { path, pos, len }) => {
+                let file = FileSource::open(&path)?;
+                Box::new(
+                    file.part(self.archive.label(&self.entry), pos, len)?
+                        .reader(),
+                )
+            }
+        })
+    }
+}

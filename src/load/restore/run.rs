@@ -1,0 +1,192 @@
+//! Runs a restore's SQL in the transaction of its load.
+
+use super::command::{Command, CommandOrigin};
+use crate::cluster::register::Registration;
+use crate::error::{Error, Place, Result};
+use postgres::error::ErrorPosition;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How many commands, and bytes of them, are sent at once.
+const BATCH_COMMANDS: usize = 100;
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Runs commands, and keeps count of those that failed.
+pub struct Runner<'a> {
+    /// The dump's name.
+    pub dump: String,
+    /// An error does not end the restore.
+    pub keep_going: bool,
+    /// Tell of each command.
+    pub verbose: bool,
+    /// Set from outside to stop.
+    pub interrupted: &'a AtomicBool,
+    /// Errors that did not end it.
+    pub errors: u64,
+}
+
+impl Runner<'_> {
+    /// Runs commands in their order.
+    ///
+    /// # Errors
+    /// The server's, with the entry or the line that the command is of.
+    pub fn run(&mut self, registration: &mut Registration<'_>, commands: &[Command]) -> Result<()> {
+        let mut rest = commands;
+        while !rest.is_empty() {
+            self.check_interrupt()?;
+            let (batch, behind) = rest.split_at(batch_len(rest, self.keep_going));
+            rest = behind;
+            for command in batch {
+                self.tell(command);
+            }
+            self.run_batch(registration, batch)?;
+        }
+        Ok(())
+    }
+
+    /// Sends commands at once, and one by one when something is wrong with one of them.
+    fn run_batch(&mut self, registration: &mut Registration<'_>, batch: &[Command]) -> Result<()> {
+        if let [command] = batch
+            && !self.keep_going
+        {
+            return self.run_one(registration, command);
+        }
+        let sql: Vec<&str> = batch.iter().map(|c| c.sql.as_str()).collect();
+        let client = registration.client();
+        client.batch_execute("SAVEPOINT pgpagewrite_restore")?;
+        if client.batch_execute(&sql.join("\n;")).is_ok() {
+            client.batch_execute("RELEASE SAVEPOINT pgpagewrite_restore")?;
+            return Ok(());
+        }
+        client.batch_execute("ROLLBACK TO SAVEPOINT pgpagewrite_restore")?;
+        for command in batch {
+            let result = self.run_one(registration, command);
+            let client = registration.client();
+            match result {
+                Ok(()) => client.batch_execute(
+                    "RELEASE SAVEPOINT pgpagewrite_restore; SAVEPOINT pgpagewrite_restore",
+                )?,
+                Err(error) if self.keep_going => {
+                    client.batch_execute("ROLLBACK TO SAVEPOINT pgpagewrite_restore")?;
+                    self.ignore(&error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        registration
+            .client()
+            .batch_execute("RELEASE SAVEPOINT pgpagewrite_restore")?;
+        Ok(())
+    }
+
+    fn run_one(&self, registration: &mut Registration<'_>, command: &Command) -> Result<()> {
+        registration
+            .client()
+            .batch_execute(&command.sql)
+            .map_err(|e| self.located(e, command))
+    }
+
+    /// Does something that may fail without ending the restore; `None` when it did.
+    ///
+    /// # Errors
+    /// That of `work`, unless errors are to be ignored.
+    pub fn attempt<T>(
+        &mut self,
+        registration: &mut Registration<'_>,
+        work: impl FnOnce(&mut Registration<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.check_interrupt()?;
+        if !self.keep_going {
+            return work(registration).map(Some);
+        }
+        let savepoint = "SAVEPOINT pgpagewrite_restore";
+        registration.client().batch_execute(savepoint)?;
+        let done = work(registration);
+        let client = registration.client();
+        match done {
+            Ok(done) => {
+                client.batch_execute("RELEASE SAVEPOINT pgpagewrite_restore")?;
+                Ok(Some(done))
+            }
+            Err(error) => {
+                client.batch_execute("ROLLBACK TO SAVEPOINT pgpagewrite_restore")?;
+                self.ignore(&error);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Tells of an error and goes on.
+    pub fn ignore(&mut self, error: &Error) {
+        eprintln!("{error}");
+        self.errors += 1;
+    }
+
+    /// What pg_restore tells with `-v`.
+    fn tell(&self, command: &Command) {
+        if let CommandOrigin::Entry { desc, name, .. } = &command.origin
+            && self.verbose
+        {
+            eprintln!("creating {desc} \"{name}\"");
+        }
+    }
+
+    /// # Errors
+    /// Somebody wants the restore to end.
+    pub fn check_interrupt(&self) -> Result<()> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(super::super::interrupt::interrupted());
+        }
+        Ok(())
+    }
+
+    /// The server's error with the place of its command.
+    fn located(&self, error: postgres::Error, command: &Command) -> Error {
+        let position = match error.as_db_error().and_then(|d| d.position()) {
+            Some(ErrorPosition::Original(position)) => *position as usize,
+            _ => 0,
+        };
+        let place = match &command.origin {
+            CommandOrigin::Settings => return error.into(),
+            CommandOrigin::Entry {
+                dump_id,
+                desc,
+                name,
+            } => Place {
+                file: format!("{}, entry {dump_id}: {desc} {name}", self.dump),
+                ..Place::default()
+            },
+            CommandOrigin::Line(line) => Place {
+                file: self.dump.clone(),
+                line: line + lines_before(&command.sql, position),
+                ..Place::default()
+            },
+            CommandOrigin::Data { label, line } => Place {
+                file: label.clone(),
+                line: line + lines_before(&command.sql, position),
+                ..Place::default()
+            },
+        };
+        Error::from(error).at(place)
+    }
+}
+
+/// How many commands go together.
+fn batch_len(commands: &[Command], keep_going: bool) -> usize {
+    // Settings change how what follows is read.
+    if matches!(commands[0].origin, CommandOrigin::Settings) {
+        return 1;
+    }
+    let most = if keep_going { 1 } else { BATCH_COMMANDS };
+    let mut bytes = 0;
+    let fits = |command: &&Command| {
+        bytes += command.sql.len();
+        bytes <= BATCH_BYTES && !matches!(command.origin, CommandOrigin::Settings)
+    };
+    commands.iter().take(most).take_while(fits).count().max(1)
+}
+
+/// Lines that end before a character, from 1.
+fn lines_before(sql: &str, position: usize) -> u64 {
+    let before = sql.chars().take(position.saturating_sub(1));
+    before.filter(|c| *c == '\n').count() as u64
+}
