@@ -118,27 +118,6 @@ pub struct DumpFlags {
 }
 
 impl DumpFlags {
-    /// One of them was given that needs an archive's table of contents.
-    pub fn select_entries(&self) -> bool {
-        self.list
-            || self.use_list.is_some()
-            || self.data_only
-            || self.schema_only
-            || self.clean
-            || self.create
-            || [
-                &self.section,
-                &self.only_schema,
-                &self.exclude_schema,
-                &self.table,
-                &self.index,
-                &self.function,
-                &self.trigger,
-            ]
-            .iter()
-            .any(|names| !names.is_empty())
-    }
-
     /// As a restore means them.
     pub fn options(&self, dump: PathBuf) -> RestoreOptions {
         let wants =

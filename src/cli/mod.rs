@@ -62,12 +62,12 @@ fn build(flags: &BuildFlags) -> Result<()> {
 /// A dump as the only source.
 fn restore(flags: &BuildFlags, dump: &str) -> Result<()> {
     let (restore, build) = options::restore_options(flags, dump)?;
+    let interrupted = interrupts()?;
     if flags.dump.list {
-        let list = load::restore::list(&restore)?;
+        let list = load::restore::list(&restore, &interrupted)?;
         let _ = std::io::stdout().write_all(list.as_bytes());
         return Ok(());
     }
-    let interrupted = interrupts()?;
     let target = options::target(&flags.target);
     let restored = load::restore::restore(&target, &restore, &build, &interrupted)?;
     print(&restored.report, build.report);

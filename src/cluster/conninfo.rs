@@ -357,6 +357,21 @@ fn default_user(socket: Option<&Path>) -> Result<String> {
         })
 }
 
+/// The database that a name, a connection string or a URI means.
+///
+/// # Errors
+/// `42601` for what cannot be read.
+pub fn database_of(text: &str) -> Result<Option<String>> {
+    let mut given = if is_uri(text) {
+        parse_uri(text)?
+    } else if text.contains('=') {
+        parse_keywords(text)?
+    } else {
+        return Ok(Some(text.to_owned()));
+    };
+    Ok(given.remove("dbname"))
+}
+
 fn is_uri(text: &str) -> bool {
     text.starts_with("postgresql://") || text.starts_with("postgres://")
 }

@@ -107,19 +107,31 @@ fn finish_session(
     interrupt_flag: &AtomicBool,
     report: &mut Report,
 ) -> Result<()> {
-    if options.analyze && !loaded.is_empty() {
-        let analyzing = Instant::now();
-        // The load is durable: what goes wrong from here on is told, but undoes nothing.
-        let token = session.client().cancel_token();
-        let analyzed = interrupt::cancelling(&token, interrupt_flag, || session.analyze(loaded));
-        if let Err(error) = analyzed {
-            report
-                .notes
-                .push(format!("ANALYZE failed: {}", error.message));
-        }
-        report.analyze = Some(analyzing.elapsed());
-    }
+    analyze(&mut session, loaded, options, interrupt_flag, report);
     session.finish()
+}
+
+/// Gathers statistics of what was loaded, unless told otherwise.
+fn analyze(
+    session: &mut Session,
+    loaded: &[Relation],
+    options: &BuildOptions,
+    interrupt_flag: &AtomicBool,
+    report: &mut Report,
+) {
+    if !options.analyze || loaded.is_empty() {
+        return;
+    }
+    let analyzing = Instant::now();
+    // The load is durable: what goes wrong from here on is told, but undoes nothing.
+    let token = session.client().cancel_token();
+    let analyzed = interrupt::cancelling(&token, interrupt_flag, || session.analyze(loaded));
+    if let Err(error) = analyzed {
+        report
+            .notes
+            .push(format!("ANALYZE failed: {}", error.message));
+    }
+    report.analyze = Some(analyzing.elapsed());
 }
 
 /// A build in hand.

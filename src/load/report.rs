@@ -169,6 +169,18 @@ pub struct Report {
 }
 
 impl Report {
+    /// Adds what was done in another transaction.
+    pub fn add(&mut self, other: Report) {
+        self.tables.extend(other.tables);
+        self.build += other.build;
+        self.register += other.register;
+        self.analyze = match (self.analyze, other.analyze) {
+            (Some(mine), Some(theirs)) => Some(mine + theirs),
+            (mine, theirs) => mine.or(theirs),
+        };
+        self.notes.extend(other.notes);
+    }
+
     /// The report for people.
     pub fn to_text(&self) -> String {
         let mut out = String::new();

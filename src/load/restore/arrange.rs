@@ -43,6 +43,13 @@ pub enum Step {
     Rows(DumpedTable),
     /// The data of this entry are SQL.
     Sql(Entry),
+    /// Statements of a script, which are many: where they stand, in bytes, and the first line.
+    Statements {
+        /// The bytes.
+        pos: std::ops::Range<u64>,
+        /// The line.
+        line: u64,
+    },
     /// Large objects of this entry.
     LargeObjects(Entry),
 }
@@ -173,7 +180,6 @@ pub fn of_archive(
                     target,
                     statement: statement.to_owned(),
                     source,
-                    entry: Some(entry.clone()),
                 });
             }
         }

@@ -9,6 +9,7 @@
 
 mod arrange;
 mod command;
+mod databases;
 mod emit;
 mod large_objects;
 pub mod options;
@@ -22,58 +23,79 @@ use super::around::Around;
 use super::options::BuildOptions;
 use super::report::Report;
 use super::source_spec::SourceSpec;
-use super::{Build, finish_session, interruptible};
-use crate::cluster::conninfo::process_environment;
+use super::{Build, analyze, interruptible};
+use crate::catalog::Relation;
+use crate::cluster::conninfo::{database_of, process_environment};
 use crate::cluster::register::Registration;
+use crate::cluster::session::Session;
 use crate::cluster::target::Target;
 use crate::error::{Error, Result};
-use crate::source::Member;
 use crate::source::dump::archive::{Archive, Entry};
 use crate::source::dump::script::{Item, ScriptReader};
+use crate::source::dump::spool::DumpFile;
 use crate::source::dump::{self, DumpKind};
+use crate::source::{FileSource, Member};
 use crate::sys::files::raise_open_files_limit;
 use arrange::{Arranged, Step};
 use command::{Command, CommandOrigin};
 use options::RestoreOptions;
 use rows::{ArchiveMember, DumpedTable};
 use run::Runner;
+use script::Segment;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Statements of SQL data that are read before they are run.
 const STATEMENTS_AHEAD: usize = 1000;
 
 /// What a restore was.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Restored {
     /// The report.
     pub report: Report,
     /// Errors that did not end it (`--keep-going`).
     pub errors: u64,
+    /// The tables that were loaded.
+    loaded: Vec<Relation>,
 }
 
 /// The table of contents as pg_restore -l prints it, of the entries that are selected.
 ///
 /// # Errors
 /// It is no archive, or damaged.
-pub fn list(options: &RestoreOptions) -> Result<String> {
-    let archive = match dump::recognise(&options.dump)? {
-        DumpKind::Archive => Archive::open(&options.dump)?,
-        DumpKind::Script => return Err(script_has_no_list(&options.dump)),
+pub fn list(options: &RestoreOptions, interrupted: &AtomicBool) -> Result<String> {
+    let dump = open_dump(options, None, interrupted)?;
+    let archive = match dump::recognise(&dump.path)? {
+        DumpKind::Archive => Archive::open(&dump.path, &dump.label)?,
+        DumpKind::Script => return Err(is_a_script(&dump.label)),
     };
     let selected = select::select(&archive, options)?;
     let entries: Vec<&Entry> = selected.iter().map(|s| s.entry).collect();
     Ok(archive.list(&entries))
 }
 
-fn script_has_no_list(dump: &Path) -> Error {
+#[cold]
+fn is_a_script(label: &str) -> Error {
     Error::usage(format!(
-        "\"{}\" is a script of SQL, which has no table of contents",
-        dump.display()
+        "\"{label}\" is a script of SQL, which has no table of contents"
     ))
     .with_hint("Selections and lists are for archives (pg_dump -Fc, -Fd, -Ft).")
+}
+
+fn open_dump(
+    options: &RestoreOptions,
+    temp_dir: Option<&Path>,
+    interrupted: &AtomicBool,
+) -> Result<DumpFile> {
+    DumpFile::open(&options.dump, temp_dir, &|| {
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(super::interrupt::interrupted());
+        }
+        Ok(())
+    })
 }
 
 /// Restores a dump: all of it or nothing.
@@ -86,124 +108,261 @@ pub fn restore(
     build_options: &BuildOptions,
     interrupted: &AtomicBool,
 ) -> Result<Restored> {
+    let started = Instant::now();
     raise_open_files_limit();
-    match dump::recognise(&options.dump)? {
-        DumpKind::Archive => restore_archive(target, options, build_options, interrupted),
-        DumpKind::Script => script::restore(target, options, build_options, interrupted),
+    let dump = open_dump(options, build_options.temp_dir.as_deref(), interrupted)?;
+    let mut build_options = build_options.clone();
+    build_options.skip_triggers |= options.disable_triggers;
+    let work = Work {
+        options,
+        build_options,
+        interrupted,
+        dump: &dump,
+    };
+    let mut restored = match dump::recognise(&dump.path)? {
+        DumpKind::Archive => work.archive(target)?,
+        DumpKind::Script if options.selects() => return Err(is_a_script(&dump.label)),
+        DumpKind::Script => work.script(target)?,
+    };
+    restored.report.total = started.elapsed();
+    Ok(restored)
+}
+
+/// A restore in hand.
+struct Work<'w> {
+    options: &'w RestoreOptions,
+    build_options: BuildOptions,
+    interrupted: &'w AtomicBool,
+    dump: &'w DumpFile,
+}
+
+impl Work<'_> {
+    /// Restores an archive.
+    fn archive(mut self, target: &Target) -> Result<Restored> {
+        let archive = Arc::new(Archive::open(&self.dump.path, &self.dump.label)?);
+        let selected = select::select(&archive, self.options)?;
+        let arranged = arrange::of_archive(&archive, &selected, self.options)?;
+        let encoding = arrange::encoding(&archive);
+        self.build_options.input.encoding = (encoding != "UTF8").then(|| encoding.clone());
+        self.build_options.analyze &= !arranged.has_statistics;
+        let data = Data::Archive(Arc::clone(&archive), encoding);
+        let mut session = self.open(target)?;
+        if !self.options.create {
+            let restored = self.database(&mut session, arranged, data)?;
+            return self.finish(session, restored);
+        }
+        let database = databases::Database::of_archive(&archive, &selected, self.options)?;
+        let mut created = database.create(&mut session, self.options)?;
+        let done = created.session().and_then(|inner| {
+            let restored = self.database(inner, arranged, data)?;
+            self.analyze(inner, restored)
+        });
+        match done.and_then(|restored| created.keep(&mut session).map(|()| restored)) {
+            Ok(restored) => {
+                session.finish()?;
+                Ok(restored)
+            }
+            Err(error) => {
+                created.undo(&mut session);
+                Err(error)
+            }
+        }
+    }
+
+    /// Restores a script: a transaction for each database that it connects to.
+    fn script(mut self, target: &Target) -> Result<Restored> {
+        let script = FileSource::open(&self.dump.path)?;
+        let segments = script::segments(&script, &self.dump.label, self.options)?;
+        let mut session = self.open(target)?;
+        let mut made = Vec::new();
+        match self.segments(&script, segments, &mut session, &mut made) {
+            Ok(restored) => {
+                session.finish()?;
+                Ok(restored)
+            }
+            Err(error) => {
+                for database in made.iter().rev() {
+                    databases::drop_quietly(&mut session, database);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn segments(
+        &mut self,
+        script: &FileSource,
+        segments: Vec<Segment>,
+        session: &mut Session,
+        made: &mut Vec<String>,
+    ) -> Result<Restored> {
+        let mut all = Restored::default();
+        for segment in segments {
+            let database = match segment.connect.as_ref().and_then(|c| c.dbname.as_deref()) {
+                Some(name) => database_of(name)?,
+                None => None,
+            };
+            let database = database.filter(|name| name != session.conninfo().database());
+            let mut other = match &database {
+                Some(name) if segment.has_work() || !segment.outside.is_empty() => {
+                    let mut other = Session::connect(session.conninfo().with_database(name))?;
+                    other.lock_wait = self.build_options.lock_timeout;
+                    Some(other)
+                }
+                _ => None,
+            };
+            let session = other.as_mut().unwrap_or(&mut *session);
+            let outside = segment.outside.clone();
+            let new_databases = segment.new_databases.clone();
+            if segment.has_work() {
+                self.build_options.input.encoding = segment
+                    .arranged
+                    .tables
+                    .iter()
+                    .find_map(|t| t.source.input.encoding.clone());
+                let data = Data::Script(script.clone(), segment.roles);
+                let restored = self.database(session, segment.arranged, data)?;
+                let restored = self.analyze(session, restored)?;
+                all.report.add(restored.report);
+                all.errors += restored.errors;
+            }
+            let ran = databases::outside(session, &self.dump.label, &outside, new_databases, made);
+            match ran {
+                Err(error) if self.options.keep_going => {
+                    eprintln!("{error}");
+                    all.errors += 1;
+                }
+                ran => ran?,
+            }
+            if let Some(other) = other {
+                other.finish()?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn open(&self, target: &Target) -> Result<Session> {
+        let mut session = target.open(&process_environment)?;
+        session.lock_wait = self.build_options.lock_timeout;
+        Ok(session)
+    }
+
+    /// Restores one database, in one transaction.
+    fn database(&self, session: &mut Session, arranged: Arranged, data: Data) -> Result<Restored> {
+        let mut restoring = Restoring {
+            options: self.options,
+            arranged,
+            data,
+            runner: Runner {
+                dump: self.dump.label.clone(),
+                keep_going: self.options.keep_going,
+                verbose: self.options.verbose,
+                interrupted: self.interrupted,
+                errors: 0,
+            },
+            left: Vec::new(),
+        };
+        let build = Build::new(&self.build_options, self.interrupted);
+        let (report, loaded) = interruptible(session, self.interrupted, |s| {
+            build.run(s, Some(&mut restoring))
+        })?;
+        Ok(Restored {
+            report,
+            errors: restoring.runner.errors,
+            loaded,
+        })
+    }
+
+    fn analyze(&self, session: &mut Session, mut restored: Restored) -> Result<Restored> {
+        analyze(
+            session,
+            &restored.loaded,
+            &self.build_options,
+            self.interrupted,
+            &mut restored.report,
+        );
+        Ok(restored)
+    }
+
+    fn finish(&self, mut session: Session, restored: Restored) -> Result<Restored> {
+        let restored = self.analyze(&mut session, restored)?;
+        session.finish()?;
+        Ok(restored)
     }
 }
 
-fn restore_archive(
-    target: &Target,
-    options: &RestoreOptions,
-    build_options: &BuildOptions,
-    interrupted: &AtomicBool,
-) -> Result<Restored> {
-    let started = Instant::now();
-    let archive = Arc::new(Archive::open(&options.dump)?);
-    let selected = select::select(&archive, options)?;
-    let arranged = arrange::of_archive(&archive, &selected, options)?;
-    let encoding = arrange::encoding(&archive);
-    let mut build_options = build_options.clone();
-    build_options.input.encoding = (encoding != "UTF8").then(|| encoding.clone());
-    build_options.analyze &= !arranged.has_statistics;
-    build_options.skip_triggers |= options.disable_triggers;
-
-    let mut session = target.open(&process_environment)?;
-    session.lock_wait = build_options.lock_timeout;
-    let mut restoring = Restoring::new(options, arranged, interrupted);
-    restoring.archive = Some((Arc::clone(&archive), encoding));
-    let build = Build::new(&build_options, interrupted);
-    let (mut report, loaded) = interruptible(&mut session, interrupted, |s| {
-        build.run(s, Some(&mut restoring))
-    })?;
-    finish_session(session, &loaded, &build_options, interrupted, &mut report)?;
-    report.total = started.elapsed();
-    Ok(Restored {
-        report,
-        errors: restoring.runner.errors,
-    })
+/// What steps behind the rows read.
+#[derive(Clone)]
+enum Data {
+    /// An archive, and the encoding of its rows.
+    Archive(Arc<Archive>, String),
+    /// A script, and the roles that it makes.
+    Script(FileSource, Vec<(String, Command)>),
 }
 
 /// A database being restored.
 struct Restoring<'a> {
     options: &'a RestoreOptions,
     arranged: Arranged,
-    /// The archive and the encoding of its rows.
-    archive: Option<(Arc<Archive>, String)>,
+    data: Data,
     runner: Runner<'a>,
     /// Tables whose rows the server's COPY must take, with the reason.
     left: Vec<(DumpedTable, String)>,
 }
 
-impl<'a> Restoring<'a> {
-    fn new(
-        options: &'a RestoreOptions,
-        arranged: Arranged,
-        interrupted: &'a AtomicBool,
-    ) -> Restoring<'a> {
-        Restoring {
-            options,
-            arranged,
-            archive: None,
-            runner: Runner {
-                dump: options.dump.display().to_string(),
-                keep_going: options.keep_going,
-                verbose: options.verbose,
-                interrupted,
-                errors: 0,
-            },
-            left: Vec::new(),
-        }
-    }
-
+impl Restoring<'_> {
     fn step(&mut self, registration: &mut Registration<'_>, step: &Step) -> Result<()> {
-        match step {
-            Step::Command(command) => self.runner.run(registration, std::slice::from_ref(command)),
-            Step::Rows(_) => unreachable!("rows are fed with their report"),
-            Step::Sql(entry) => self.sql(registration, entry),
-            Step::LargeObjects(entry) => {
-                let (archive, _) = self.archive()?;
-                self.runner
-                    .attempt(registration, |registration| {
-                        large_objects::restore(registration, &archive, entry)
-                    })
-                    .map(drop)
+        match (step, self.data.clone()) {
+            (Step::Command(command), _) => {
+                self.runner.run(registration, std::slice::from_ref(command))
+            }
+            (Step::Sql(entry), Data::Archive(archive, encoding)) => {
+                let label = archive.label(entry);
+                let entry = entry.clone();
+                let member = ArchiveMember { archive, entry };
+                let reader = ScriptReader::new(member.open()?, label.clone());
+                self.statements(registration, reader, &label, &encoding)
+            }
+            (Step::Statements { pos, line }, Data::Script(script, _)) => {
+                let label = self.runner.dump.clone();
+                let part = script.part(label.clone(), pos.start, pos.end - pos.start)?;
+                let reader = ScriptReader::from_line(part.reader(), label.clone(), *line);
+                self.statements(registration, reader, &label, "UTF8")
+            }
+            (Step::LargeObjects(entry), Data::Archive(archive, _)) => self
+                .runner
+                .attempt(registration, |registration| {
+                    large_objects::restore(registration, &archive, entry)
+                })
+                .map(drop),
+            (Step::Rows(_) | Step::Sql(_) | Step::Statements { .. } | Step::LargeObjects(_), _) => {
+                unreachable!("a step reads what it was arranged for")
             }
         }
     }
 
-    fn archive(&self) -> Result<(Arc<Archive>, String)> {
-        self.archive
-            .clone()
-            .ok_or_else(|| Error::environment("XX000", "a script has no entries"))
-    }
-
-    /// Runs the SQL that an entry has for data.
-    fn sql(&mut self, registration: &mut Registration<'_>, entry: &Entry) -> Result<()> {
-        let (archive, encoding) = self.archive()?;
-        let label = archive.label(entry);
-        let member = ArchiveMember {
-            archive,
-            entry: entry.clone(),
-        };
-        let mut reader = ScriptReader::new(member.open()?, label.clone());
+    /// Runs statements as they are read.
+    fn statements(
+        &mut self,
+        registration: &mut Registration<'_>,
+        mut reader: ScriptReader<impl Read>,
+        label: &str,
+        encoding: &str,
+    ) -> Result<()> {
         let mut commands = Vec::new();
         loop {
             match reader.next()? {
-                Some(Item::Statement { text, line }) => commands.push(Command {
-                    sql: command::decoded(text, &encoding, &label, line)?,
+                Some(Item::Statement { text, line, .. }) => commands.push(Command {
+                    sql: command::decoded(text, encoding, label, line)?,
                     origin: CommandOrigin::Data {
-                        label: label.clone(),
+                        label: label.to_owned(),
                         line,
                     },
                 }),
                 None => break,
                 Some(_) => {
-                    return Err(Error::refused(
-                        "22P04",
-                        format!("\"{label}\" has more than statements"),
-                    ));
+                    let message = format!("\"{label}\" has more than statements");
+                    return Err(Error::refused("22P04", message));
                 }
             }
             if commands.len() == STATEMENTS_AHEAD {
@@ -212,6 +371,23 @@ impl<'a> Restoring<'a> {
             }
         }
         self.runner.run(registration, &commands)
+    }
+
+    /// Makes roles but those that are there, as every script of pg_dumpall has that of its server.
+    fn roles(
+        &mut self,
+        registration: &mut Registration<'_>,
+        roles: &[(String, Command)],
+    ) -> Result<()> {
+        for (name, command) in roles {
+            let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)";
+            let row = registration.client().query_one(there, &[name])?;
+            if !row.get::<_, bool>(0) {
+                self.runner
+                    .run(registration, std::slice::from_ref(command))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -222,6 +398,9 @@ impl Around for Restoring<'_> {
     }
 
     fn before(&mut self, registration: &mut Registration<'_>) -> Result<Vec<SourceSpec>> {
+        if let Data::Script(_, roles) = self.data.clone() {
+            self.roles(registration, &roles)?;
+        }
         let before = std::mem::take(&mut self.arranged.before);
         self.runner.run(registration, &before)?;
         registration.after_foreign_sql()?;

@@ -49,6 +49,20 @@ pub struct RestoreOptions {
     pub trust_scripts: bool,
 }
 
+impl RestoreOptions {
+    /// Something was given that needs an archive's table of contents.
+    pub fn selects(&self) -> bool {
+        self.create
+            || self.clean
+            || self.list_file.is_some()
+            || self.selection.is_partial()
+            || Parts {
+                statistics: true,
+                ..self.parts
+            } != Parts::default()
+    }
+}
+
 /// The parts of a dump that are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each part on its own")]

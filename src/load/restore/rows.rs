@@ -22,8 +22,6 @@ pub struct DumpedTable {
     pub statement: String,
     /// Where the rows are.
     pub source: InputSource,
-    /// The entry in an archive.
-    pub entry: Option<Entry>,
 }
 
 impl DumpedTable {

@@ -1,21 +1,363 @@
-//! Scripts of SQL, as psql runs them.
+//! The order in which a script is restored.
+//!
+//! A script says in which order things are done, not which of them need each other. So what makes
+//! tables, keys and indexes is done before rows that stand before it, as long as nothing in between
+//! may look at these rows; all else is done behind the rows, in the script's order.
+//!
+//! Every `\connect` begins another transaction, in another database.
 
-use super::super::options::BuildOptions;
-use super::Restored;
+use super::super::source_spec::InputSource;
+use super::arrange::{Arranged, Step};
+use super::command::{Command, CommandOrigin, decoded};
 use super::options::RestoreOptions;
-use crate::cluster::target::Target;
-use crate::error::{Error, Result};
-use std::sync::atomic::AtomicBool;
+use super::rows::{DumpedTable, input_options};
+use crate::error::{Error, Place, Result};
+use crate::source::dump::script::{
+    Class, Connect, Item, Meta, ScriptReader, classify, copy_target,
+};
+use crate::source::{FileSource, Origin};
 
-/// Restores a script.
-pub fn restore(
-    _target: &Target,
+/// What a script does to one database.
+#[derive(Debug, Default)]
+pub struct Segment {
+    /// Where `\connect` goes; `None` is the target itself.
+    pub connect: Option<Connect>,
+    /// What is done in its transaction.
+    pub arranged: Arranged,
+    /// What follows the transaction and cannot be in one: CREATE DATABASE, and what depends on it.
+    pub outside: Vec<Command>,
+    /// Databases that these make, unquoted.
+    pub new_databases: Vec<String>,
+    /// Roles that may be there already.
+    pub roles: Vec<(String, Command)>,
+}
+
+impl Segment {
+    /// Something is done in its transaction, beside setting parameters.
+    pub fn has_work(&self) -> bool {
+        let arranged = &self.arranged;
+        !arranged.after.is_empty()
+            || !arranged.tables.is_empty()
+            || !self.roles.is_empty()
+            || arranged
+                .before
+                .iter()
+                .any(|c| !matches!(classify(&c.sql), Class::Set { .. } | Class::SetConfig))
+    }
+}
+
+/// Limits in time, which a load has of its own.
+const LIMITS: [&str; 4] = [
+    "statement_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+    "transaction_timeout",
+];
+
+/// Parameters on which the meaning of rows depends.
+const OF_ROWS: [&str; 4] = [
+    "datestyle",
+    "intervalstyle",
+    "timezone",
+    "session_replication_role",
+];
+
+/// Reads a script.
+///
+/// # Errors
+/// It cannot be read; 0A000 for what is not done here, with its line.
+pub fn segments(
+    script: &FileSource,
+    label: &str,
     options: &RestoreOptions,
-    _build_options: &BuildOptions,
-    _interrupted: &AtomicBool,
-) -> Result<Restored> {
-    Err(Error::unsupported(format!(
-        "\"{}\" is a script",
-        options.dump.display()
-    )))
+) -> Result<Vec<Segment>> {
+    let mut reader = ScriptReader::new(script.reader(), label.to_owned());
+    let mut reading = Reading {
+        script,
+        label,
+        options,
+        segments: Vec::new(),
+        segment: Segment::default(),
+        encoding: "UTF8".to_owned(),
+        settings: Settings::default(),
+        hoisted: Settings::default(),
+        rows_pending: false,
+        rows_guarded: false,
+        rows_seen: false,
+    };
+    while let Some(item) = reader.next()? {
+        reading.item(item)?;
+    }
+    reading.end_segment(None);
+    Ok(reading.segments)
+}
+
+/// Parameters that were set, with the statement that did, in the order of their first time.
+#[derive(Debug, Clone, Default)]
+struct Settings(Vec<(String, String)>);
+
+impl Settings {
+    fn set(&mut self, name: &str, sql: &str) {
+        match self.0.iter_mut().find(|(n, _)| n == name) {
+            Some((_, old)) => sql.clone_into(old),
+            None => self.0.push((name.to_owned(), sql.to_owned())),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(n, _)| n == name);
+        found.map(|(_, sql)| sql.as_str())
+    }
+}
+
+struct Reading<'a> {
+    script: &'a FileSource,
+    label: &'a str,
+    options: &'a RestoreOptions,
+    segments: Vec<Segment>,
+    segment: Segment,
+    encoding: String,
+    /// What holds at this place of the script.
+    settings: Settings,
+    /// What holds behind what goes before the rows.
+    hoisted: Settings,
+    /// There were rows.
+    rows_pending: bool,
+    /// Rows that come now depend on something behind the first rows.
+    rows_guarded: bool,
+    /// Something may have looked at the rows.
+    rows_seen: bool,
+}
+
+impl Reading<'_> {
+    fn item(&mut self, item: Item) -> Result<()> {
+        match item {
+            Item::Meta { command, line } => self.meta(command, line),
+            Item::Statement { text, pos, line } => {
+                let sql = decoded(text, &self.encoding, self.label, line)?;
+                self.statement(sql, pos, line)
+            }
+            Item::Copy {
+                statement,
+                line,
+                data,
+                data_line,
+            } => {
+                let statement = decoded(statement, &self.encoding, self.label, line)?;
+                self.rows(statement, data, data_line)
+            }
+        }
+    }
+
+    fn meta(&mut self, command: Meta, line: u64) -> Result<()> {
+        match command {
+            Meta::Connect(connect) => self.end_segment(Some(connect)),
+            Meta::Encoding(name) => self.encoding = name.to_ascii_uppercase(),
+            Meta::Restrict(_) | Meta::Unrestrict(_) | Meta::Harmless => {}
+            Meta::Other(name) => {
+                return Err(self
+                    .refused(format!("psql command {name} is not run"), line)
+                    .with_hint("Take it out of the script, or run the script by psql."));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refused(&self, message: String, line: u64) -> Error {
+        Error::unsupported(message).at(Place {
+            file: self.label.to_owned(),
+            line,
+            ..Place::default()
+        })
+    }
+
+    /// Begins the next database.
+    fn end_segment(&mut self, connect: Option<Connect>) {
+        let next = Segment {
+            connect,
+            ..Segment::default()
+        };
+        self.segments
+            .push(std::mem::replace(&mut self.segment, next));
+        self.encoding = "UTF8".to_owned();
+        self.settings = Settings::default();
+        self.hoisted = Settings::default();
+        self.rows_pending = false;
+        self.rows_guarded = false;
+        self.rows_seen = false;
+    }
+
+    fn statement(&mut self, sql: String, pos: std::ops::Range<u64>, line: u64) -> Result<()> {
+        let class = classify(&sql);
+        let command = Command {
+            sql,
+            origin: CommandOrigin::Line(line),
+        };
+        if !self.segment.outside.is_empty() && !matches!(class, Class::Set { .. }) {
+            if let Class::CreateDatabase { name } = class {
+                self.segment.new_databases.push(name);
+            }
+            self.segment.outside.push(command);
+            return Ok(());
+        }
+        match class {
+            Class::Set { name, value } => self.set(&name, &value, command),
+            Class::SetConfig => self.set("search_path", "", command),
+            Class::TransactionControl => {
+                let is_rollback = command.sql.to_ascii_uppercase().starts_with("ROLLBACK");
+                if is_rollback || command.sql.to_ascii_uppercase().starts_with("ABORT") {
+                    return Err(self.refused("ROLLBACK is not done in a dump".to_owned(), line));
+                }
+                // The whole script is one transaction.
+            }
+            Class::CreateDatabase { name } => {
+                self.segment.new_databases.push(name);
+                self.segment.outside.push(command);
+            }
+            Class::OutsideTransaction => {
+                if self.segment.outside.is_empty() && self.segment.has_work() {
+                    return Err(self.refused(
+                        "a statement that cannot be in a transaction follows others".to_owned(),
+                        line,
+                    ));
+                }
+                self.segment.outside.push(command);
+            }
+            Class::CopyElsewhere if !self.options.trust_scripts => {
+                return Err(self
+                    .refused(
+                        "COPY to or from a program or a file of the server is not run".to_owned(),
+                        line,
+                    )
+                    .with_hint("--trust-scripts runs it."));
+            }
+            Class::CreateRole { name } => self.segment.roles.push((name, command)),
+            Class::Insert => {
+                self.begin_rows();
+                self.rows_seen = true;
+                self.rows_guarded = true;
+                self.insert(pos, line);
+            }
+            _ if !self.rows_pending => self.segment.arranged.before.push(command),
+            Class::CreateIndex { .. }
+            | Class::AddKey { .. }
+            | Class::AttachIndex
+            | Class::Makes
+                if !self.rows_seen =>
+            {
+                self.hoist(command);
+            }
+            Class::Names | Class::Setval => {
+                self.segment.arranged.after.push(Step::Command(command));
+            }
+            Class::Guards | Class::AddForeignKey { .. } => {
+                self.rows_guarded = true;
+                self.segment.arranged.after.push(Step::Command(command));
+            }
+            _ => {
+                self.rows_seen = true;
+                self.rows_guarded = true;
+                self.segment.arranged.after.push(Step::Command(command));
+            }
+        }
+        Ok(())
+    }
+
+    /// INSERTs that follow each other are kept as a place in the script.
+    fn insert(&mut self, pos: std::ops::Range<u64>, line: u64) {
+        match self.segment.arranged.after.last_mut() {
+            Some(Step::Statements { pos: before, .. }) => before.end = pos.end,
+            _ => self
+                .segment
+                .arranged
+                .after
+                .push(Step::Statements { pos, line }),
+        }
+    }
+
+    /// What holds here holds again behind the rows, whatever is set for what is hoisted.
+    fn begin_rows(&mut self) {
+        if self.rows_pending {
+            return;
+        }
+        self.rows_pending = true;
+        for (_, sql) in &self.settings.0 {
+            let again = Step::Command(Command::quiet(sql.clone()));
+            self.segment.arranged.after.push(again);
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str, command: Command) {
+        if LIMITS.contains(&name) {
+            return;
+        }
+        if name == "client_encoding" || name == "names" {
+            self.encoding = value.to_ascii_uppercase();
+            return;
+        }
+        let quiet = Command {
+            origin: CommandOrigin::Line(match command.origin {
+                CommandOrigin::Line(line) => line,
+                _ => 0,
+            }),
+            ..command
+        };
+        self.settings.set(name, &quiet.sql);
+        if self.rows_pending {
+            if OF_ROWS.contains(&name) {
+                self.rows_guarded = true;
+                self.rows_seen = true;
+            }
+            self.segment.arranged.after.push(Step::Command(quiet));
+        } else {
+            self.hoisted.set(name, &quiet.sql);
+            self.segment.arranged.before.push(quiet);
+        }
+    }
+
+    /// Runs a statement before the rows, under the settings of its own place.
+    fn hoist(&mut self, command: Command) {
+        for (name, sql) in self.settings.0.clone() {
+            if self.hoisted.get(&name) != Some(&sql) {
+                self.hoisted.set(&name, &sql);
+                self.segment.arranged.before.push(Command::quiet(sql));
+            }
+        }
+        self.segment.arranged.before.push(command);
+    }
+
+    fn rows(
+        &mut self,
+        statement: String,
+        data: std::ops::Range<u64>,
+        data_line: u64,
+    ) -> Result<()> {
+        let part = self
+            .script
+            .part(self.label.to_owned(), data.start, data.end - data.start)?;
+        let target = copy_target(&statement);
+        let table = DumpedTable {
+            source: InputSource {
+                label: self.label.to_owned(),
+                origin: Origin::Part(part),
+                lines_before: data_line - 1,
+                input: target
+                    .as_ref()
+                    .map(|t| input_options(t, &self.encoding))
+                    .unwrap_or_default(),
+            },
+            target,
+            statement,
+        };
+        self.begin_rows();
+        let arranged = &mut self.segment.arranged;
+        if self.rows_guarded {
+            self.rows_seen = true;
+            arranged.after.push(Step::Rows(table));
+        } else {
+            arranged.tables.push(table);
+        }
+        Ok(())
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub mod script;
+pub mod spool;
 
 use std::fs::File;
 use std::io::Read;

@@ -31,16 +31,16 @@ pub struct Blocks {
 type Input = Primitives<BufReader<File>>;
 
 /// Opens a custom archive.
-pub fn open(path: &Path) -> Result<Archive> {
-    let label = path.display().to_string();
+pub fn open(path: &Path, label: &str) -> Result<Archive> {
     let file = File::open(path).map_err(|e| Error::io("open input file", path, &e))?;
-    let mut input = super::primitives(file, &label)?;
+    let mut input = super::primitives(file, label)?;
     let header = toc::header(&mut input, ArchiveFormat::Custom)?;
     let entries = toc::entries(&mut input, &header)?;
     Ok(Archive {
         header,
         entries,
         path: path.to_path_buf(),
+        label: label.to_owned(),
         container: Container::Custom(Blocks {
             start: input.pos(),
             found: Mutex::new(None),
@@ -182,7 +182,7 @@ fn at(archive: &Archive, pos: u64) -> Result<Input> {
         .map_err(|e| Error::io("seek in file", path, &e))?;
     Ok(Primitives::from(
         BufReader::with_capacity(256 << 10, file),
-        path.display().to_string(),
+        archive.label.clone(),
         (pos, len),
         (archive.header.int_bytes, archive.header.offset_bytes),
     ))

@@ -25,7 +25,7 @@ pub fn toc_path(directory: &Path) -> Option<PathBuf> {
 }
 
 /// Opens a directory.
-pub fn open(directory: &Path) -> Result<Archive> {
+pub fn open(directory: &Path, name: &str) -> Result<Archive> {
     let path = toc_path(directory).ok_or_else(|| {
         damaged(
             &directory.display().to_string(),
@@ -41,6 +41,7 @@ pub fn open(directory: &Path) -> Result<Archive> {
         header,
         entries,
         path: directory.to_path_buf(),
+        label: name.to_owned(),
         container: Container::Directory,
     })
 }

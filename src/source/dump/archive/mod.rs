@@ -37,6 +37,8 @@ pub struct Archive {
     /// Its table of contents.
     pub entries: Vec<Entry>,
     path: PathBuf,
+    /// Its name in messages.
+    label: String,
     container: Container,
 }
 
@@ -188,22 +190,22 @@ pub fn is_directory_archive(path: &Path) -> bool {
 }
 
 impl Archive {
-    /// Opens an archive and reads its table of contents.
+    /// Opens an archive and reads its table of contents; `label` is its name in messages.
     ///
     /// # Errors
     /// It cannot be read; `22P04` where it is no archive, is damaged, or of a newer version.
-    pub fn open(path: &Path) -> Result<Archive> {
+    pub fn open(path: &Path, label: &str) -> Result<Archive> {
         if path.is_dir() {
-            return directory::open(path);
+            return directory::open(path, label);
         }
         let mut file = File::open(path).map_err(|e| Error::io("open input file", path, &e))?;
         let mut magic = [0; 5];
         let read = read_fully(&mut file, &mut magic);
         let read = read.map_err(|e| Error::io("read file", path, &e))?;
         if read == magic.len() && &magic == MAGIC {
-            custom::open(path)
+            custom::open(path, label)
         } else {
-            tar::open(path)
+            tar::open(path, label)
         }
     }
 
@@ -280,7 +282,12 @@ impl Archive {
             Some(namespace) => format!("{namespace}.{}", entry.tag),
             None => entry.tag.clone(),
         };
-        format!("{}, {} {of}", self.path.display(), entry.desc)
+        format!("{}, {} {of}", self.label, entry.desc)
+    }
+
+    /// Its name in messages.
+    pub fn label_of_file(&self) -> &str {
+        &self.label
     }
 
     /// A custom archive's member, decompressed.

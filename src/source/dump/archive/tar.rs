@@ -27,24 +27,24 @@ struct Member {
 }
 
 /// Opens a tar file.
-pub fn open(path: &Path) -> Result<Archive> {
-    let label = path.display().to_string();
+pub fn open(path: &Path, label: &str) -> Result<Archive> {
     let file = File::open(path).map_err(|e| Error::io("open input file", path, &e))?;
-    let members = Members::read(file, &label)?;
+    let members = Members::read(file, label)?;
     let Some(contents) = members.get("toc.dat") else {
         return Err(damaged(
-            &label,
+            label,
             "input file does not appear to be a valid archive",
         ));
     };
     let file = part(path, contents)?;
-    let mut input = Primitives::new(BufReader::new(file), label, contents.len);
+    let mut input = Primitives::new(BufReader::new(file), label.to_owned(), contents.len);
     let header = toc::header(&mut input, ArchiveFormat::Tar)?;
     let entries = toc::entries(&mut input, &header)?;
     Ok(Archive {
         header,
         entries,
         path: path.to_path_buf(),
+        label: label.to_owned(),
         container: Container::Tar(members),
     })
 }

@@ -24,6 +24,8 @@ pub enum Item {
     Statement {
         /// Its text.
         text: Vec<u8>,
+        /// Where it is in the script, with its semicolon, in bytes.
+        pos: Range<u64>,
         /// The line of its first word, from 1.
         line: u64,
     },
@@ -103,13 +105,18 @@ enum Found {
 impl<R: Read> ScriptReader<R> {
     /// Reads `input`; `label` is for messages.
     pub fn new(input: R, label: String) -> ScriptReader<R> {
+        ScriptReader::from_line(input, label, 1)
+    }
+
+    /// Reads `input`, which begins on this line of a script.
+    pub fn from_line(input: R, label: String, line: u64) -> ScriptReader<R> {
         ScriptReader {
             input,
             label,
             window: Vec::new(),
             window_pos: 0,
             at: 0,
-            line: 1,
+            line,
             at_end: false,
             escapes: false,
             restricted: None,
@@ -213,6 +220,7 @@ impl<R: Read> ScriptReader<R> {
     /// A statement, and the data that follow it.
     fn statement(&mut self, text: Range<usize>, end: usize) -> Result<Found> {
         let line = self.line_at(text.start);
+        let pos = self.window_pos + text.start as u64..self.window_pos + end as u64;
         let statement = self.window[text].trim_ascii_end().to_vec();
         self.pass(end);
         if copies_from_stdin(&statement) {
@@ -227,6 +235,7 @@ impl<R: Read> ScriptReader<R> {
         }
         Ok(Found::Item(Item::Statement {
             text: statement,
+            pos,
             line,
         }))
     }
@@ -479,9 +488,17 @@ mod tests {
         let script = b"\xef\xbb\xbf\\restrict k1\n\nSET a = 1; COPY t (a) FROM stdin;\n1\\.2\n\\\\.\n\\.\nSELECT ';';\n\\unrestrict k1\n\\connect -reuse-previous=on \"dbname='x y'\"\nSELECT 2";
         let copy = b"1\\.2\n\\\\.\n";
         let start = script.windows(copy.len()).position(|w| w == copy).unwrap() as u64;
-        let statement = |text: &str, line| Item::Statement {
-            text: text.into(),
-            line,
+        let statement = |text: &str, line| {
+            let start = script
+                .windows(text.len())
+                .position(|w| w == text.as_bytes());
+            let start = start.unwrap() as u64;
+            let end = (start + text.len() as u64 + 1).min(script.len() as u64);
+            Item::Statement {
+                text: text.into(),
+                pos: start..end,
+                line,
+            }
         };
         assert_eq!(
             items(script),

@@ -33,8 +33,15 @@ pub enum Class {
     SetConfig,
     /// `SELECT pg_catalog.setval(...)`.
     Setval,
-    /// What may run while rows that stand before it are not there yet: it makes or names things.
-    Harmless,
+    /// It makes things that rows may go to, and looks at no rows: it may run before rows that
+    /// stand before it.
+    Makes,
+    /// COMMENT, GRANT, ALTER ... OWNER and the like, on which no rows depend.
+    Names,
+    /// CREATE TRIGGER and the like: it looks at no rows, but rows behind it depend on it.
+    Guards,
+    /// INSERT.
+    Insert,
     /// BEGIN, COMMIT and their kind.
     TransactionControl,
     /// CREATE DATABASE.
@@ -153,8 +160,9 @@ pub fn classify(text: &str) -> Class {
     match word.to_ascii_uppercase().as_str() {
         "CREATE" => create(&pieces),
         "ALTER" => alter(&pieces),
-        "COMMENT" | "GRANT" | "REVOKE" => Class::Harmless,
-        "SECURITY" if is(1, "LABEL") => Class::Harmless,
+        "COMMENT" | "GRANT" | "REVOKE" => Class::Names,
+        "SECURITY" if is(1, "LABEL") => Class::Names,
+        "INSERT" => Class::Insert,
         "SET" | "RESET" => {
             let at = 1 + usize::from(is(1, "SESSION") && !is(2, "AUTHORIZATION") || is(1, "LOCAL"));
             let name = pieces.get(at).map_or("", |p| p.text).to_ascii_lowercase();
@@ -239,7 +247,9 @@ fn create(pieces: &[Piece<'_>]) -> Class {
     {
         return Class::Other;
     }
-    let harmless = [
+    let makes = [
+        "FUNCTION",
+        "PROCEDURE",
         "TABLE",
         "SCHEMA",
         "SEQUENCE",
@@ -261,10 +271,10 @@ fn create(pieces: &[Piece<'_>]) -> Class {
         })
         .map_or("", |p| p.text)
         .to_ascii_uppercase();
-    if harmless.contains(&made.as_str()) || matches!(made.as_str(), "FUNCTION" | "PROCEDURE") {
-        Class::Harmless
-    } else {
-        Class::Other
+    match made.as_str() {
+        "TRIGGER" | "RULE" | "POLICY" | "EVENT" | "PUBLICATION" | "CONSTRAINT" => Class::Guards,
+        made if makes.contains(&made) => Class::Makes,
+        _ => Class::Other,
     }
 }
 
@@ -281,10 +291,10 @@ fn alter(pieces: &[Piece<'_>]) -> Class {
         return Class::AttachIndex;
     }
     if pieces.windows(2).any(|p| p[0].is("OWNER") && p[1].is("TO")) {
-        return Class::Harmless;
+        return Class::Names;
     }
     if is(1, "SEQUENCE") && pieces.iter().any(|p| p.is("OWNED")) {
-        return Class::Harmless;
+        return Class::Makes;
     }
     if !is(1, "TABLE") {
         return Class::Other;
@@ -316,7 +326,15 @@ fn alter(pieces: &[Piece<'_>]) -> Class {
         .any(|p| p[0].is("ADD") && p[1].is("GENERATED"));
     let attaches = is(next, "ATTACH");
     if alters_default || adds_identity || attaches {
-        return Class::Harmless;
+        return Class::Makes;
+    }
+    let row_security = pieces
+        .windows(2)
+        .any(|p| p[0].is("ROW") && p[1].is("LEVEL"));
+    let trigger = is(next + 1, "TRIGGER");
+    let replica = is(next, "REPLICA") || is(next, "CLUSTER");
+    if row_security || trigger || replica {
+        return Class::Guards;
     }
     Class::Other
 }
@@ -580,7 +598,13 @@ mod tests {
             ("COPY t FROM '/etc/passwd'", Class::CopyElsewhere),
             ("COPY t TO '/etc/passwd'", Class::CopyElsewhere),
             ("CREATE TABLE a AS SELECT 1", Class::Other),
-            ("CREATE TABLE a (b int)", Class::Harmless),
+            ("CREATE TABLE a (b int)", Class::Makes),
+            ("CREATE OR REPLACE VIEW a AS SELECT 1", Class::Makes),
+            (
+                "CREATE TRIGGER a BEFORE INSERT ON t EXECUTE FUNCTION f()",
+                Class::Guards,
+            ),
+            ("ALTER TABLE t OWNER TO me", Class::Names),
             ("COMMIT", Class::TransactionControl),
         ] {
             assert_eq!(classify(sql), class, "{sql}");
