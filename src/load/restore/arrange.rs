@@ -11,6 +11,7 @@
 
 use super::super::source_spec::InputSource;
 use super::command::Command;
+use super::databases;
 use super::emit::Emitter;
 use super::options::RestoreOptions;
 use super::rows::{DumpedTable, OpenFiles, input_options, origin_of_entry};
@@ -43,15 +44,23 @@ pub enum Step {
     Rows(DumpedTable),
     /// The data of this entry are SQL.
     Sql(Entry),
-    /// Statements of a script, which are many: where they stand, in bytes, and the first line.
-    Statements {
-        /// The bytes.
-        pos: std::ops::Range<u64>,
-        /// The line.
-        line: u64,
-    },
+    /// Statements of a script, which are many.
+    Statements(Statements),
     /// Large objects of this entry.
     LargeObjects(Entry),
+}
+
+/// Statements that are kept as a place in their script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Statements {
+    /// Where they stand, in bytes.
+    pub pos: std::ops::Range<u64>,
+    /// The first one's line.
+    pub line: u64,
+    /// Their encoding.
+    pub encoding: String,
+    /// Backslashes escape in plain strings (`standard_conforming_strings` is off).
+    pub escapes: bool,
 }
 
 /// pg_restore's three passes.
@@ -113,7 +122,7 @@ pub fn of_archive(
         let of_pass = selected.iter().filter(|s| pass(s.entry) == wanted_pass);
         in_order.extend(of_pass);
     }
-    in_order.retain(|s| !matches!(s.entry.desc.as_str(), "DATABASE" | "DATABASE PROPERTIES"));
+    in_order.retain(|s| !databases::is_of_database(s.entry));
     let first_rows = in_order
         .iter()
         .position(|s| s.wanted.data || s.entry.section == Section::PostData)

@@ -73,6 +73,14 @@ pub fn decoded(sql: Vec<u8>, encoding: &str, label: &str, line: u64) -> Result<S
         line,
         ..Place::default()
     };
+    if let Some(zero) = memchr::memchr(0, &sql) {
+        let lines = memchr::memchr_iter(b'\n', &sql[..zero]).count() as u64;
+        let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
+        return Err(Error::refused("22021", message).at(Place {
+            line: line + lines,
+            ..place()
+        }));
+    }
     let is_ascii = sql.is_ascii();
     let charset = Charset::by_name(encoding).filter(|_| !is_ascii);
     let (sql, known) = match charset {

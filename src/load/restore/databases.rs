@@ -18,6 +18,13 @@ pub struct Database {
     owner: Option<String>,
 }
 
+/// Whether an entry makes the database itself, or what belongs to its name.
+pub fn is_of_database(entry: &Entry) -> bool {
+    let about = is_acl(entry) || matches!(entry.desc.as_str(), "COMMENT" | "SECURITY LABEL");
+    matches!(entry.desc.as_str(), "DATABASE" | "DATABASE PROPERTIES")
+        || (about && entry.tag.starts_with("DATABASE "))
+}
+
 /// A database that was made under another name.
 pub struct Created {
     database: Database,
@@ -36,14 +43,9 @@ impl Database {
         options: &RestoreOptions,
     ) -> Result<Database> {
         let entries = selected.iter().map(|s| s.entry);
-        let is_of_database = |entry: &&Entry| {
-            entry.desc == "DATABASE PROPERTIES"
-                || ((is_acl(entry) || matches!(entry.desc.as_str(), "COMMENT" | "SECURITY LABEL"))
-                    && entry.tag.starts_with("DATABASE "))
-        };
         let properties = entries
             .clone()
-            .filter(is_of_database)
+            .filter(|e| is_of_database(e) && e.desc != "DATABASE")
             .map(|e| e.definition.clone())
             .collect();
         let Some(entry) = entries.clone().find(|e| e.desc == "DATABASE") else {

@@ -1,7 +1,7 @@
 //! Large objects, which the server's own functions write.
 
 use crate::cluster::register::Registration;
-use crate::error::{Error, Result};
+use crate::error::{Error, Place, Result};
 use crate::source::dump::archive::{Archive, Entry};
 use std::io::Read;
 
@@ -28,7 +28,11 @@ pub fn restore(
         let mut pos: i64 = 0;
         loop {
             let read = fill(data, &mut piece).map_err(|e| {
-                Error::refused("22P04", format!("could not read large object {oid}: {e}"))
+                let message = format!("could not read large object {oid}: {e}");
+                Error::refused("22P04", message).at(Place {
+                    file: archive.label(entry),
+                    ..Place::default()
+                })
             })?;
             if read == 0 {
                 return Ok(());

@@ -31,12 +31,12 @@ use crate::cluster::session::Session;
 use crate::cluster::target::Target;
 use crate::error::{Error, Result};
 use crate::source::dump::archive::{Archive, Entry};
-use crate::source::dump::script::{Item, ScriptReader};
+use crate::source::dump::script::{Class, Item, ScriptReader, classify};
 use crate::source::dump::spool::DumpFile;
 use crate::source::dump::{self, DumpKind};
 use crate::source::{FileSource, Member};
 use crate::sys::files::raise_open_files_limit;
-use arrange::{Arranged, Step};
+use arrange::{Arranged, Statements, Step};
 use command::{Command, CommandOrigin};
 use options::RestoreOptions;
 use rows::{ArchiveMember, DumpedTable};
@@ -323,11 +323,17 @@ impl Restoring<'_> {
                 let reader = ScriptReader::new(member.open()?, label.clone());
                 self.statements(registration, reader, &label, &encoding)
             }
-            (Step::Statements { pos, line }, Data::Script(script, _)) => {
+            (Step::Statements(statements), Data::Script(script, _)) => {
                 let label = self.runner.dump.clone();
+                let Statements {
+                    pos,
+                    line,
+                    encoding,
+                    escapes,
+                } = statements;
                 let part = script.part(label.clone(), pos.start, pos.end - pos.start)?;
-                let reader = ScriptReader::from_line(part.reader(), label.clone(), *line);
-                self.statements(registration, reader, &label, "UTF8")
+                let reader = ScriptReader::part(part.reader(), label.clone(), *line, *escapes);
+                self.statements(registration, reader, &label, encoding)
             }
             (Step::LargeObjects(entry), Data::Archive(archive, _)) => self
                 .runner
@@ -335,7 +341,7 @@ impl Restoring<'_> {
                     large_objects::restore(registration, &archive, entry)
                 })
                 .map(drop),
-            (Step::Rows(_) | Step::Sql(_) | Step::Statements { .. } | Step::LargeObjects(_), _) => {
+            (Step::Rows(_) | Step::Sql(_) | Step::Statements(_) | Step::LargeObjects(_), _) => {
                 unreachable!("a step reads what it was arranged for")
             }
         }
@@ -352,13 +358,15 @@ impl Restoring<'_> {
         let mut commands = Vec::new();
         loop {
             match reader.next()? {
-                Some(Item::Statement { text, line, .. }) => commands.push(Command {
-                    sql: command::decoded(text, encoding, label, line)?,
-                    origin: CommandOrigin::Data {
-                        label: label.to_owned(),
-                        line,
-                    },
-                }),
+                Some(Item::Statement { text, line, .. }) => {
+                    let sql = command::decoded(text, encoding, label, line)?;
+                    // All of it is one transaction.
+                    if classify(&sql) != Class::TransactionControl {
+                        let label = label.to_owned();
+                        let origin = CommandOrigin::Data { label, line };
+                        commands.push(Command { sql, origin });
+                    }
+                }
                 None => break,
                 Some(_) => {
                     let message = format!("\"{label}\" has more than statements");

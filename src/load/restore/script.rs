@@ -7,7 +7,7 @@
 //! Every `\connect` begins another transaction, in another database.
 
 use super::super::source_spec::InputSource;
-use super::arrange::{Arranged, Step};
+use super::arrange::{Arranged, Statements, Step};
 use super::command::{Command, CommandOrigin, decoded};
 use super::options::RestoreOptions;
 use super::rows::{DumpedTable, input_options};
@@ -84,6 +84,8 @@ pub fn segments(
         rows_pending: false,
         rows_guarded: false,
         rows_seen: false,
+        meta_between: false,
+        escapes: false,
     };
     while let Some(item) = reader.next()? {
         reading.item(item)?;
@@ -127,6 +129,10 @@ struct Reading<'a> {
     rows_guarded: bool,
     /// Something may have looked at the rows.
     rows_seen: bool,
+    /// A command of psql stands behind the last statement that is kept by its place.
+    meta_between: bool,
+    /// `standard_conforming_strings` is off.
+    escapes: bool,
 }
 
 impl Reading<'_> {
@@ -150,6 +156,7 @@ impl Reading<'_> {
     }
 
     fn meta(&mut self, command: Meta, line: u64) -> Result<()> {
+        self.meta_between = true;
         match command {
             Meta::Connect(connect) => self.end_segment(Some(connect)),
             Meta::Encoding(name) => self.encoding = name.to_ascii_uppercase(),
@@ -186,6 +193,7 @@ impl Reading<'_> {
         self.rows_pending = false;
         self.rows_guarded = false;
         self.rows_seen = false;
+        self.escapes = false;
     }
 
     fn statement(&mut self, sql: String, pos: std::ops::Range<u64>, line: u64) -> Result<()> {
@@ -237,8 +245,9 @@ impl Reading<'_> {
                 self.begin_rows();
                 self.rows_seen = true;
                 self.rows_guarded = true;
-                self.insert(pos, line);
+                self.by_place(pos, line);
             }
+            Class::LargeObject if self.rows_pending => self.by_place(pos, line),
             _ if !self.rows_pending => self.segment.arranged.before.push(command),
             Class::CreateIndex { .. }
             | Class::AddKey { .. }
@@ -264,16 +273,20 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// INSERTs that follow each other are kept as a place in the script.
-    fn insert(&mut self, pos: std::ops::Range<u64>, line: u64) {
-        match self.segment.arranged.after.last_mut() {
-            Some(Step::Statements { pos: before, .. }) => before.end = pos.end,
-            _ => self
-                .segment
-                .arranged
-                .after
-                .push(Step::Statements { pos, line }),
+    /// Statements that are many or long are kept as a place in the script; those of transactions may
+    /// be among them.
+    fn by_place(&mut self, pos: std::ops::Range<u64>, line: u64) {
+        let after = &mut self.segment.arranged.after;
+        match after.last_mut() {
+            Some(Step::Statements(before)) if !self.meta_between => before.pos.end = pos.end,
+            _ => after.push(Step::Statements(Statements {
+                pos,
+                line,
+                encoding: self.encoding.clone(),
+                escapes: self.escapes,
+            })),
         }
+        self.meta_between = false;
     }
 
     /// What holds here holds again behind the rows, whatever is set for what is hoisted.
@@ -294,6 +307,7 @@ impl Reading<'_> {
         }
         if name == "client_encoding" || name == "names" {
             self.encoding = value.to_ascii_uppercase();
+            self.meta_between = true;
             return;
         }
         let quiet = Command {
@@ -303,6 +317,9 @@ impl Reading<'_> {
             }),
             ..command
         };
+        if name == "standard_conforming_strings" {
+            self.escapes = matches!(value.to_ascii_lowercase().as_str(), "off" | "false" | "0");
+        }
         self.settings.set(name, &quiet.sql);
         if self.rows_pending {
             if OF_ROWS.contains(&name) {

@@ -72,8 +72,11 @@ fn find(directory: &Path, name: &str) -> Result<(PathBuf, Option<Compression>)> 
 fn open_file(directory: &Path, name: &str) -> Result<Box<dyn Read + Send>> {
     let (path, compression) = find(directory, name)?;
     let file = File::open(&path).map_err(|e| Error::io("open input file", &path, &e))?;
+    let is_empty = file.metadata().is_ok_and(|m| m.len() == 0);
     match compression {
         None => Ok(Box::new(file)),
+        // Of nothing some compressors make nothing.
+        Some(_) if is_empty => Ok(Box::new(std::io::empty())),
         Some(compression) => compression.decode(Box::new(file)).map_err(|e| {
             damaged(
                 &path.display().to_string(),

@@ -105,11 +105,12 @@ enum Found {
 impl<R: Read> ScriptReader<R> {
     /// Reads `input`; `label` is for messages.
     pub fn new(input: R, label: String) -> ScriptReader<R> {
-        ScriptReader::from_line(input, label, 1)
+        ScriptReader::part(input, label, 1, false)
     }
 
-    /// Reads `input`, which begins on this line of a script.
-    pub fn from_line(input: R, label: String, line: u64) -> ScriptReader<R> {
+    /// Reads `input`, which begins on this line of a script; in strings there backslashes escape or
+    /// not.
+    pub fn part(input: R, label: String, line: u64, escapes: bool) -> ScriptReader<R> {
         ScriptReader {
             input,
             label,
@@ -118,7 +119,7 @@ impl<R: Read> ScriptReader<R> {
             at: 0,
             line,
             at_end: false,
-            escapes: false,
+            escapes,
             restricted: None,
         }
     }

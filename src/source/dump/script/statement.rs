@@ -42,6 +42,8 @@ pub enum Class {
     Guards,
     /// INSERT.
     Insert,
+    /// A call of a function that writes large objects.
+    LargeObject,
     /// BEGIN, COMMIT and their kind.
     TransactionControl,
     /// CREATE DATABASE.
@@ -181,6 +183,11 @@ pub fn classify(text: &str) -> Class {
                 Class::SetConfig
             } else if named("setval") {
                 Class::Setval
+            } else if ["lo_create", "lo_open", "lowrite", "lo_close", "lo_put"]
+                .into_iter()
+                .any(named)
+            {
+                Class::LargeObject
             } else {
                 Class::Other
             }
@@ -305,8 +312,12 @@ fn alter(pieces: &[Piece<'_>]) -> Class {
     }
     first += usize::from(is(first, "ONLY"));
     let (table, next) = qualified_name(pieces, first);
-    if is(next, "ADD") && is(next + 1, "CONSTRAINT") {
-        let kind = next + 3;
+    if is(next, "ADD") {
+        let kind = if is(next + 1, "CONSTRAINT") {
+            next + 3
+        } else {
+            next + 1
+        };
         if is(kind, "PRIMARY") || is(kind, "UNIQUE") || is(kind, "EXCLUDE") {
             return Class::AddKey { table };
         }
@@ -315,6 +326,9 @@ fn alter(pieces: &[Piece<'_>]) -> Class {
             .any(|p| p[0].is("NOT") && p[1].is("VALID"));
         if is(kind, "FOREIGN") && !is_not_valid {
             return Class::AddForeignKey { table };
+        }
+        if is(kind, "FOREIGN") || is(kind, "CHECK") {
+            return Class::Guards;
         }
     }
     let alters_default = is(next, "ALTER")
@@ -582,6 +596,12 @@ mod tests {
                 },
             ),
             (
+                "ALTER TABLE t ADD PRIMARY KEY (a)",
+                Class::AddKey {
+                    table: "t".to_owned(),
+                },
+            ),
+            (
                 "ALTER TABLE ONLY t ADD CONSTRAINT k FOREIGN KEY (a) REFERENCES u(a)",
                 Class::AddForeignKey {
                     table: "t".to_owned(),
@@ -589,9 +609,10 @@ mod tests {
             ),
             (
                 "ALTER TABLE ONLY t ADD CONSTRAINT k FOREIGN KEY (a) REFERENCES u(a) NOT VALID",
-                Class::Other,
+                Class::Guards,
             ),
             ("SELECT pg_catalog.setval('s', 1, true)", Class::Setval),
+            ("SELECT pg_catalog.lowrite(0, '\\x00')", Class::LargeObject),
             ("SELECT 1", Class::Other),
             ("UPDATE t SET a = 1", Class::Other),
             ("COPY t FROM PROGRAM 'rm'", Class::CopyElsewhere),

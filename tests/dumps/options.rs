@@ -1,0 +1,195 @@
+//! pg_restore's options, with its meanings: what it makes of them is what we make.
+
+use super::{
+    NOTHING, OURS, SOURCE, THEIRS, assert_same, build, client, dump_of, dumped, fresh, objects,
+    server_with_kinds,
+};
+use std::fs;
+use support::run;
+
+#[test]
+fn lists_are_printed_as_pg_restore_prints_them() {
+    let server = server_with_kinds(15);
+    for (version, name, args) in [
+        (18, "custom.dump", &["-Fc"][..]),
+        (18, "directory", &["-Fd"]),
+        (18, "archive.tar", &["-Ft"]),
+        (16, "older.dump", &["-Fc"]),
+    ] {
+        let dump = dumped(&server, version, name, args);
+        for selection in [
+            &[][..],
+            &["-n", "shop"],
+            &["-t", "orders"],
+            &["-s"],
+            &["-a"],
+        ] {
+            let mut restore = client(&server, 18, "pg_restore", "postgres");
+            let theirs = run(restore.arg("-l").args(selection).arg(&dump)).expect_success();
+            let mut ours = std::process::Command::new(super::PROGRAM);
+            ours.args(["build", "-l"]).args(selection).arg(&dump);
+            assert_eq!(
+                run(&mut ours).expect_success(),
+                theirs,
+                "{name} {selection:?}"
+            );
+        }
+    }
+}
+
+/// Restores with the same options, over and over into the same databases where `keep` says so.
+#[test]
+fn selections_restore_what_pg_restore_restores() {
+    let server = server_with_kinds(15);
+    // It refuses the rows that were there before it.
+    server.execute(
+        SOURCE,
+        "ALTER TABLE shop.orders DROP CONSTRAINT orders_late",
+    );
+    let dump = dumped(&server, 15, "custom.dump", &["-Fc"]);
+    let list = run(std::process::Command::new(super::PROGRAM)
+        .args(["build", "-l"])
+        .arg(&dump))
+    .expect_success();
+    // Without some tables' rows, and with comments of its own.
+    let list: Vec<&str> = list
+        .lines()
+        .filter(|line| {
+            !line.contains("TABLE DATA shop wide") && !line.contains("MATERIALIZED VIEW DATA")
+        })
+        .collect();
+    let list_file = server.dir().join("list");
+    fs::write(&list_file, list.join("\n")).expect("the list");
+    let list_file = list_file.display().to_string();
+    let steps: [&[&[&str]]; 8] = [
+        &[&["--schema-only"], &["--data-only", "--disable-triggers"]],
+        &[
+            &["--section=pre-data"],
+            &["--section=data"],
+            &["--section=post-data"],
+        ],
+        &[&["-L", &list_file]],
+        &[&["-N", "shop"]],
+        &[&[
+            "--no-owner",
+            "--no-privileges",
+            "--no-comments",
+            "--no-tablespaces",
+        ]],
+        &[&["--use-set-session-authorization"]],
+        &[&["--no-publications", "--no-security-labels"]],
+        &[&[], &["--clean", "--if-exists"]],
+    ];
+    for step in steps {
+        for (database, ours) in [(THEIRS, false), (OURS, true)] {
+            fresh(&server, database);
+            for args in step {
+                if ours {
+                    build(&server, database, args, &dump).expect_success();
+                } else {
+                    // Its own long option is ours for a file of SQL.
+                    let mut restore = client(&server, 15, "pg_restore", "postgres");
+                    let known: Vec<&str> = args.to_vec();
+                    run(restore.args(["-e", "-d", database]).args(known).arg(&dump))
+                        .expect_success();
+                }
+            }
+        }
+        assert_same(
+            &format!("{step:?}"),
+            &dump_of(&server, OURS),
+            &dump_of(&server, THEIRS),
+        );
+    }
+}
+
+#[test]
+fn single_tables_come_without_what_belongs_to_them() {
+    let server = server_with_kinds(15);
+    let dump = dumped(&server, 15, "custom.dump", &["-Fc"]);
+    for (database, ours) in [(THEIRS, false), (OURS, true)] {
+        fresh(&server, database);
+        server.execute(database, "CREATE SCHEMA shop");
+        let args = ["-n", "shop", "-t", "wide", "-t", "parent", "-t", "numbers"];
+        if ours {
+            build(&server, database, &args, &dump).expect_success();
+        } else {
+            let mut restore = client(&server, 15, "pg_restore", "postgres");
+            run(restore.args(["-e", "-d", database]).args(args).arg(&dump)).expect_success();
+        }
+    }
+    assert_same("tables", &dump_of(&server, OURS), &dump_of(&server, THEIRS));
+    let ran = build(&server, OURS, &["-t", "nobody", "--strict-names"], &dump);
+    assert!(ran.expect_failure(1).contains("table \"nobody\" not found"));
+}
+
+#[test]
+fn a_database_is_made_under_its_name_or_not_at_all() {
+    let server = server_with_kinds(15);
+    server.execute(
+        "postgres",
+        &format!("ALTER DATABASE {SOURCE} SET work_mem = '7MB'; COMMENT ON DATABASE {SOURCE} IS 'the source'; GRANT CREATE ON DATABASE {SOURCE} TO PUBLIC"),
+    );
+    let properties = "SELECT shobj_description(d.oid, 'pg_database') || ' '
+                || string_agg(a::text, ' ' ORDER BY a::text)
+           FROM pg_database d, aclexplode(datacl) a WHERE datname = 'source' GROUP BY d.oid";
+    let expected = server.value("postgres", properties);
+    let dump = dumped(&server, 15, "custom.dump", &["-Fc"]);
+    let theirs = dump_of(&server, SOURCE);
+    let ran = build(&server, "postgres", &["-C"], &dump);
+    assert!(
+        ran.expect_failure(1)
+            .contains("database \"source\" already exists")
+    );
+    server.execute("postgres", &format!("DROP DATABASE {SOURCE}"));
+    build(&server, "postgres", &["-C"], &dump).expect_success();
+    assert_same("-C", &dump_of(&server, SOURCE), &theirs);
+    assert_eq!(server.value("postgres", properties), expected);
+    assert_eq!(server.value(SOURCE, "SHOW work_mem"), "7MB");
+    // In place of the one that is there.
+    server.execute(SOURCE, "DROP TABLE shop.wide");
+    build(&server, "postgres", &["-C", "-c"], &dump).expect_success();
+    assert_same("-C -c", &dump_of(&server, SOURCE), &theirs);
+    // What cannot be completed goes.
+    let bytes = fs::read(&dump).expect("the dump");
+    let half = server.dir().join("half.dump");
+    fs::write(&half, &bytes[..bytes.len() / 2]).expect("half a dump");
+    server.execute("postgres", &format!("DROP DATABASE {SOURCE}"));
+    build(&server, "postgres", &["-C"], &half).expect_failure(1);
+    let databases = "SELECT string_agg(datname, ' ' ORDER BY datname) FROM pg_database";
+    assert_eq!(
+        server.value("postgres", databases),
+        "postgres template0 template1"
+    );
+}
+
+#[test]
+fn what_is_there_is_not_overwritten_and_errors_may_be_passed_over() {
+    let server = server_with_kinds(15);
+    let dump = dumped(&server, 15, "custom.dump", &["-Fc"]);
+    fresh(&server, OURS);
+    server.execute(OURS, "CREATE SCHEMA shop; CREATE TABLE shop.wide (id int)");
+    let stderr = build(&server, OURS, &[], &dump).expect_failure(1);
+    assert!(
+        stderr.contains("42P06") && stderr.contains("SCHEMA shop"),
+        "{stderr}"
+    );
+    assert_eq!(
+        objects(&server, OURS),
+        "1 relations, 3 schemas, 0 large objects"
+    );
+    fresh(&server, OURS);
+    server.execute(OURS, "CREATE SCHEMA shop");
+    let stderr = build(&server, OURS, &["--keep-going"], &dump).expect_failure(1);
+    assert!(stderr.contains("errors ignored on restore: 1"), "{stderr}");
+    fresh(&server, THEIRS);
+    let mut restore = client(&server, 15, "pg_restore", "postgres");
+    run(restore.args(["-d", THEIRS]).arg(&dump)).expect_success();
+    assert_same(
+        "--keep-going",
+        &dump_of(&server, OURS),
+        &dump_of(&server, THEIRS),
+    );
+    fresh(&server, OURS);
+    assert_eq!(objects(&server, OURS), NOTHING);
+}

@@ -1,0 +1,235 @@
+//! Scripts of SQL, as psql runs them.
+
+use super::{NOTHING, OURS, THEIRS, assert_same, build, client, dump_of, fresh, objects};
+use std::fs;
+use std::path::PathBuf;
+use support::{Server, run};
+
+fn server() -> Server {
+    Server::start(15, &[("wal_level", "minimal"), ("fsync", "off")])
+}
+
+fn script(server: &Server, sql: &str) -> PathBuf {
+    let path = server.dir().join("script.sql");
+    fs::write(&path, sql).expect("a script");
+    path
+}
+
+/// Runs a script by psql and by us; our report.
+#[track_caller]
+fn same_as_psql(server: &Server, sql: &str) -> String {
+    let path = script(server, sql);
+    for database in [THEIRS, OURS] {
+        fresh(server, database);
+    }
+    let mut psql = client(server, 18, "psql", THEIRS);
+    psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"])
+        .arg(&path);
+    run(&mut psql).expect_success();
+    let report = build(server, OURS, &[], &path).expect_success();
+    assert_same(sql, &dump_of(server, OURS), &dump_of(server, THEIRS));
+    report
+}
+
+#[test]
+fn statements_that_look_at_rows_find_them() {
+    let server = server();
+    let report = same_as_psql(
+        &server,
+        "BEGIN;
+CREATE TABLE a (id int, t text);
+COPY a FROM stdin;
+1\tone
+2\ttwo
+\\.
+CREATE TABLE b (id int DEFAULT 7, n int);
+COPY b (n) FROM stdin WITH (FORMAT csv, HEADER);
+n
+5
+\\.
+CREATE INDEX ON a (id);
+INSERT INTO b SELECT count(*), 1 FROM a;
+UPDATE a SET t = 'changed' WHERE id = 2;
+COPY a FROM stdin DELIMITER ';';
+3;three
+\\.
+ALTER TABLE a ADD PRIMARY KEY (id);
+CREATE TABLE c AS SELECT * FROM a;
+CREATE VIEW v AS SELECT * FROM b;
+COMMIT;
+",
+    );
+    assert!(report.contains("public.b: 1 rows, 4 bytes in"), "{report}");
+    assert!(report.contains("index a_id_idx: native"), "{report}");
+    assert!(
+        report.contains("a: 1 rows, 8 bytes in") && report.contains("statements before it"),
+        "{report}"
+    );
+}
+
+#[test]
+fn triggers_fire_for_rows_behind_them_only() {
+    let server = server();
+    same_as_psql(
+        &server,
+        "CREATE TABLE a (id int);
+CREATE TABLE log (n int);
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN INSERT INTO log VALUES (NEW.id); RETURN NEW; END $$;
+COPY a FROM stdin;
+1
+\\.
+CREATE TRIGGER t BEFORE INSERT ON a FOR EACH ROW EXECUTE FUNCTION f();
+COPY a FROM stdin;
+2
+\\.
+",
+    );
+    assert_eq!(
+        server.value(OURS, "SELECT string_agg(n::text, ',') FROM log"),
+        "2"
+    );
+}
+
+#[test]
+fn encodings_and_strings_are_read_as_the_script_says() {
+    let server = server();
+    let path = server.dir().join("latin1.sql");
+    let mut text = b"SET client_encoding = 'LATIN1';\nCREATE TABLE a (t text DEFAULT '".to_vec();
+    text.extend_from_slice(b"\xe4');\nCOPY a FROM stdin;\n\xfc x\n\\.\nSET standard_conforming_strings = off;\nSET escape_string_warning = off;\nINSERT INTO a VALUES ('a\\';b'), (DEFAULT);\n");
+    fs::write(&path, text).expect("a script");
+    for database in [THEIRS, OURS] {
+        fresh(&server, database);
+    }
+    let mut psql = client(&server, 18, "psql", THEIRS);
+    run(psql
+        .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"])
+        .arg(&path))
+    .expect_success();
+    build(&server, OURS, &[], &path).expect_success();
+    assert_same("latin1", &dump_of(&server, OURS), &dump_of(&server, THEIRS));
+}
+
+#[test]
+fn nothing_outside_of_the_database_is_touched() {
+    let server = server();
+    let victim = server.dir().join("victim");
+    for (sql, what) in [
+        (format!("\\! touch {}\n", victim.display()), "\\!"),
+        (format!("SELECT 1 \\g {}\n", victim.display()), "\\g"),
+        (format!("\\o {}\nSELECT 1;\n", victim.display()), "\\o"),
+        ("\\copy t from '/etc/passwd'\n".to_owned(), "\\copy"),
+        ("\\i /etc/passwd\n".to_owned(), "\\i"),
+        (
+            format!(
+                "CREATE TABLE t (a text);\nCOPY t FROM PROGRAM 'touch {}';\n",
+                victim.display()
+            ),
+            "COPY to or from a program",
+        ),
+        (
+            format!("COPY (SELECT 1) TO '{}';\n", victim.display()),
+            "COPY to or from a program",
+        ),
+        (
+            "\\restrict k\n\\connect postgres\n".to_owned(),
+            "restricted",
+        ),
+    ] {
+        let path = script(&server, &sql);
+        fresh(&server, OURS);
+        let stderr = build(&server, OURS, &[], &path).expect_failure(1);
+        assert!(
+            stderr.contains(what) && stderr.contains("script.sql, line"),
+            "{sql}: {stderr}"
+        );
+        assert!(!victim.exists(), "{sql}");
+        assert_eq!(objects(&server, OURS), NOTHING, "{sql}");
+    }
+    let path = script(
+        &server,
+        "CREATE TABLE t (a text);\nCOPY t FROM PROGRAM 'echo one';\n",
+    );
+    build(&server, OURS, &["--trust-scripts"], &path).expect_success();
+    assert_eq!(server.value(OURS, "SELECT a FROM t"), "one");
+}
+
+#[test]
+fn a_script_that_fails_leaves_nothing_and_names_the_line() {
+    let server = server();
+    for (sql, line) in [
+        (
+            "CREATE TABLE a (b int);\nCOPY a FROM stdin;\n1\nx\n\\.\n",
+            4,
+        ),
+        (
+            "CREATE TABLE a (b int);\nCOPY a FROM stdin;\n1\n\\.\nSELECT 1/0;\n",
+            5,
+        ),
+        (
+            "CREATE TABLE a (b int);\n\nCREATE TABLE a (\n  c nothing);\n",
+            4,
+        ),
+        (
+            "CREATE TABLE a (b int);\nCOPY a FROM stdin;\n1\n1\n\\.\nALTER TABLE a ADD PRIMARY KEY (b);\n",
+            4,
+        ),
+        (
+            "CREATE TABLE a (b int);\nINSERT INTO a VALUES (1);\nINSERT INTO a\n VALUES ('y');\n",
+            4,
+        ),
+    ] {
+        let path = script(&server, sql);
+        fresh(&server, OURS);
+        let stderr = build(&server, OURS, &[], &path).expect_failure(1);
+        assert!(
+            stderr.contains(&format!("script.sql, line {line}")),
+            "{sql}: {stderr}"
+        );
+        assert_eq!(objects(&server, OURS), NOTHING, "{sql}");
+    }
+}
+
+#[test]
+fn a_script_of_pg_dumpall_makes_roles_and_databases() {
+    let source = server();
+    source.execute(
+        "postgres",
+        "CREATE ROLE reader; CREATE ROLE \"Wri ter\" LOGIN CREATEDB; GRANT reader TO \"Wri ter\";
+         CREATE TABLE here (a int); INSERT INTO here VALUES (1)",
+    );
+    source.execute("postgres", "CREATE DATABASE one OWNER \"Wri ter\"");
+    source.execute("postgres", "CREATE DATABASE \"T-w.o\"");
+    source.execute(
+        "one",
+        "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT i, 'x' || i FROM generate_series(1, 500) i;
+         GRANT SELECT ON t TO reader",
+    );
+    source.execute("T-w.o", "CREATE TABLE u (a int); INSERT INTO u VALUES (42)");
+    for version in [15, 18] {
+        let path = source.dir().join(format!("all{version}.sql"));
+        let mut dumpall = client(&source, version, "pg_dumpall", "postgres");
+        run(dumpall.arg("-f").arg(&path)).expect_success();
+        let target = server();
+        build(&target, "postgres", &[], &path).expect_success();
+        for database in ["postgres", "one", "T-w.o"] {
+            assert_same(
+                database,
+                &dump_of(&target, database),
+                &dump_of(&source, database),
+            );
+        }
+        let roles = "SELECT string_agg(rolname || rolcreatedb, ' ' ORDER BY rolname) FROM pg_roles WHERE rolname !~ '^pg_'";
+        assert_eq!(
+            target.value("postgres", roles),
+            source.value("postgres", roles)
+        );
+        assert_eq!(
+            target.value(
+                "one",
+                "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = 'one'"
+            ),
+            "Wri ter"
+        );
+    }
+}
