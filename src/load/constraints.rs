@@ -11,7 +11,7 @@
 
 use super::Build;
 use super::built::BuiltTable;
-use super::plan::{How, TablePlan, constraint_names};
+use super::plan::{self, How, NativePlan, TablePlan, constraint_names};
 use super::report::{ConstraintKind, ConstraintReport};
 use crate::catalog::Index;
 use crate::cluster::register::{CheckMeans, Registration, Violation};
@@ -58,6 +58,35 @@ impl Build<'_> {
         Ok(times)
     }
 
+    /// Has the server build those indexes of a native table that are left to it.
+    pub(super) fn server_indexes(
+        &self,
+        registration: &mut Registration<'_>,
+        table: &TablePlan,
+        native: &NativePlan,
+        built: &BuiltTable,
+    ) -> Result<()> {
+        let relation = &table.relation;
+        let indexes: Vec<&Index> = plan::server_indexes(relation, native)
+            .map(|(index, _)| index)
+            .collect();
+        for (number, index) in indexes.iter().enumerate() {
+            self.check_interrupt()?;
+            let violation = if index.exclusion {
+                registration.reindex_exclusion(relation, index)?
+            } else if index.unique {
+                let mut later = indexes[number + 1..].to_vec();
+                later.retain(|index| index.unique && !index.exclusion);
+                registration.reindex_unique(relation, index, &later, self.means())?
+            } else {
+                registration.reindex(index)?;
+                None
+            };
+            refuse(registration, table, built, violation)?;
+        }
+        Ok(())
+    }
+
     fn means(&self) -> CheckMeans {
         CheckMeans {
             workers: self.options.jobs,
@@ -91,18 +120,6 @@ impl Build<'_> {
     }
 }
 
-/// Has the server build the index of an exclusion constraint.
-pub(super) fn exclude(
-    registration: &mut Registration<'_>,
-    table: &TablePlan,
-    built: Option<&BuiltTable>,
-    index: &Index,
-) -> Result<()> {
-    let violation = registration.reindex_exclusion(&table.relation, index)?;
-    let built = built.expect("a native table was built");
-    refuse(registration, table, built, violation)
-}
-
 /// Whether a table is loaded natively and its constraints are not trusted.
 pub(super) fn checks_constraints(table: &TablePlan) -> bool {
     matches!(&table.how, How::Native(native) if native.checks_constraints)
@@ -115,22 +132,21 @@ fn refuse(
     built: &BuiltTable,
     violation: Option<Violation>,
 ) -> Result<()> {
-    let Some(Violation { tid, error }) = violation else {
+    let Some(violation) = violation else {
         return Ok(());
     };
-    Err(match tid {
-        None => error,
-        Some(tid) => {
-            let chunk = built.marks.chunk(tid);
-            let row = registration.rows_between(&table.relation, chunk.first, tid)?;
-            let (input, line) = chunk.place(row);
-            error.at(Place {
-                file: built.inputs[input].clone(),
-                line,
-                ..Place::default()
-            })
-        }
-    })
+    let mut error = violation.error;
+    for tid in violation.tid.into_iter().chain(violation.other) {
+        let chunk = built.marks.chunk(tid);
+        let row = registration.rows_between(&table.relation, chunk.first, tid)?;
+        let (input, line) = chunk.place(row);
+        error = error.at(Place {
+            file: built.inputs[input].clone(),
+            line,
+            ..Place::default()
+        });
+    }
+    Err(error)
 }
 
 /// What the report says of a table's constraints.

@@ -1,4 +1,4 @@
-//! CHECK constraints, foreign keys and exclusion constraints, against what the server's COPY says
+//! CHECK constraints, foreign keys, exclusion constraints and keys, against what the server's COPY says
 //! of the same tables and inputs: the same rows in the same places, or the same error.
 
 mod emptying;
@@ -314,6 +314,16 @@ const NATIVE: &[Case] = &[
     },
 ];
 
+/// Null keys that are equal, which came with 15.
+const WITH_SERVER_INDEX_ON_15: &[Case] = &[Case {
+    name: "nulls that are not distinct",
+    schema: "CREATE TABLE t (a int, b int);
+             CREATE UNIQUE INDEX ON t ((a + 0), b) NULLS NOT DISTINCT WHERE b IS NULL",
+    inputs: &[("t", "1,\n,1\n,1\n,\n2,\n,\n1,\n")],
+    since: 15,
+    ..Case::REFUSED
+}];
+
 /// What came with 18.
 const NATIVE_ON_18: &[Case] = &[Case {
     name: "constraints that are not enforced",
@@ -353,6 +363,48 @@ const WITH_SERVER_INDEX: &[Case] = &[
                      a WITH =) DEFERRABLE INITIALLY DEFERRED)",
         inputs: &[("t", "x,1\ny,1\nX,2\nY,1\n")],
         line: Some(4),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "rows that exclude each other are among those that the constraint is about",
+        schema: "CREATE TABLE t (a int, b int, CONSTRAINT e EXCLUDE USING hash ((a + 1) WITH =)
+                     WHERE (b > 1))",
+        inputs: &[("t", "1,1\n2,2\n1,3\n1,4\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a duplicate of an expression",
+        schema: "CREATE TABLE t (a int, b text);
+                 CREATE UNIQUE INDEX u ON t ((a + 1), lower(b) DESC) INCLUDE (b)",
+        inputs: &[("t", "1,x\n2,X\n1,\n1,\n2,y\n1,y\n1,X\n2,x\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a duplicate in a partial index, with quotes in names and literals",
+        schema: r#"CREATE TABLE t ("a'b" int, b text);
+                   CREATE UNIQUE INDEX "u'""u" ON t ("a'b", (b || '''')) WHERE b <> 'x'"#,
+        inputs: &[("t", "1,x\n1,x\n2,y\n1,y\n1,y\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "of duplicates in several indexes the first row tells, and its first index",
+        schema: "CREATE TABLE t (a int, b int, c int); CREATE UNIQUE INDEX ON t ((a + 0));
+                 CREATE UNIQUE INDEX ON t ((b + 0)); CREATE UNIQUE INDEX ON t ((c + 0))",
+        inputs: &[("t", "1,1,1\n2,2,2\n3,1,2\n1,3,3\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a key is equal as its collation has it",
+        schema: "CREATE COLLATION c (provider = icu, locale = 'und-u-ks-level2',
+                                     deterministic = false);
+                 CREATE TABLE t (a text COLLATE c PRIMARY KEY, b text COLLATE c)",
+        inputs: &[("t", "x,1\ny,1\nX,2\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a key is equal as its type has it",
+        schema: "CREATE TABLE t (a text); CREATE UNIQUE INDEX ON t ((a::numeric))",
+        inputs: &[("t", "1\n2\n1.0\n")],
         ..Case::REFUSED
     },
 ];
@@ -405,8 +457,9 @@ fn constraints_that_are_not_enforced_are_not_checked() {
 }
 
 #[test]
-fn exclusion_constraints_are_checked_as_copy_checks_them() {
+fn indexes_of_the_server_are_checked_as_copy_checks_them() {
     agree(WITH_SERVER_INDEX, Load::Native);
+    agree(WITH_SERVER_INDEX_ON_15, Load::Native);
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub struct CheckMeans {
 impl CheckMeans {
     /// `constraint_exclusion` would have the planner believe the very constraint that is
     /// checked. The scan must begin at the first block where the first row is asked for.
-    fn settings(self) -> String {
+    pub(super) fn settings(self) -> String {
         let share_kb = self.memory_bytes / (self.workers + 1) / 1024;
         format!(
             "SET LOCAL constraint_exclusion = off;
@@ -55,8 +55,21 @@ impl CheckMeans {
 pub struct Violation {
     /// Where it stands in the heap, if that is known.
     pub tid: Option<Tid>,
+    /// The row whose key it has too.
+    pub other: Option<Tid>,
     /// The error as COPY words it.
     pub error: Error,
+}
+
+impl Violation {
+    /// Of a row that is not known.
+    pub(super) fn somewhere(error: Error) -> Violation {
+        Violation {
+            tid: None,
+            other: None,
+            error,
+        }
+    }
 }
 
 impl Registration<'_> {
@@ -148,6 +161,7 @@ impl Registration<'_> {
         .with_detail(format!("Failing row contains ({}).", values.join(", ")));
         Ok(Some(Violation {
             tid: Some(tid),
+            other: None,
             error,
         }))
     }
@@ -208,6 +222,7 @@ impl Registration<'_> {
         .with_detail(detail);
         Ok(Some(Violation {
             tid: Some(tid),
+            other: None,
             error,
         }))
     }
@@ -228,7 +243,7 @@ impl Registration<'_> {
     }
 
     /// Runs queries with these settings, and gives the settings back as they were.
-    fn with_settings<T>(
+    pub(super) fn with_settings<T>(
         &mut self,
         settings: &str,
         work: impl FnOnce(&mut Client) -> Result<T>,
@@ -285,7 +300,7 @@ impl Registration<'_> {
         let (mut low, mut high) = (0, 1);
         while !raises(start, block(high))? {
             if high == u32::MAX {
-                return Ok(Err(Violation { tid: None, error }));
+                return Ok(Err(Violation::somewhere(error)));
             }
             (low, high) = (high, high.saturating_mul(2));
         }
@@ -312,6 +327,7 @@ impl Registration<'_> {
         }
         Ok(Err(Violation {
             tid: Some(in_block(first)),
+            other: None,
             error,
         }))
     }

@@ -25,10 +25,10 @@ mod check;
 mod commit;
 mod descriptors;
 mod empty;
-mod exclusion;
 mod lock;
 mod put;
 mod sequences;
+mod server_index;
 mod triggers;
 
 use std::collections::HashSet;
