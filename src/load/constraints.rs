@@ -11,10 +11,10 @@
 
 use super::Build;
 use super::built::BuiltTable;
-use super::plan::{self, How, NativePlan, TablePlan, constraint_names};
+use super::plan::{self, How, InputPlan, NativePlan, TablePlan, constraint_names};
 use super::report::{ConstraintKind, ConstraintReport};
-use crate::catalog::Index;
-use crate::cluster::register::{CheckMeans, Registration, Violation};
+use crate::catalog::{DomainCheck, Index};
+use crate::cluster::register::{CheckMeans, Registration, RowChecks, Violation};
 use crate::error::{Place, Result};
 use std::time::{Duration, Instant};
 
@@ -31,8 +31,8 @@ impl Build<'_> {
             checks_constraints(table) || table.relation.features.partition_constraint.is_some()
         };
         self.timed(tables, built, rows_are_checked, |table, built| {
-            let trusted = !checks_constraints(table);
-            let violation = registration.check_rows(&table.relation, trusted, self.means())?;
+            let checks = row_checks(table);
+            let violation = registration.check_rows(&table.relation, &checks, self.means())?;
             refuse(registration, table, built, violation)
         })
     }
@@ -120,6 +120,47 @@ impl Build<'_> {
     }
 }
 
+/// The CHECK constraints that a table's rows are held against.
+fn row_checks(table: &TablePlan) -> RowChecks<'_> {
+    if !checks_constraints(table) {
+        return RowChecks::default();
+    }
+    let features = &table.relation.features;
+    let mut domains: Vec<&DomainCheck> = features
+        .domain_checks
+        .iter()
+        .filter(|check| !is_null_unchecked(table, check))
+        .collect();
+    // COPY meets them in the order of the fields, then come defaults.
+    if let Some(input) = table.inputs.first() {
+        let field = |check: &DomainCheck| {
+            let fields = &mut input.fields.iter();
+            fields.position(|field| *field + 1 == check.attnum as usize)
+        };
+        domains.sort_by_key(|check| field(check).unwrap_or(usize::MAX));
+    }
+    RowChecks {
+        domains,
+        table: &features.checks,
+    }
+}
+
+/// Whether the column of a constraint is null in all rows since the input does not have it: COPY
+/// holds such a null against nothing.
+fn is_null_unchecked(table: &TablePlan, check: &DomainCheck) -> bool {
+    let attribute = check.attnum as usize - 1;
+    let column = &table.relation.columns[attribute];
+    let in_input = |input: &InputPlan| input.fields.contains(&attribute);
+    column.default.is_none() && !table.inputs.is_empty() && !table.inputs.iter().any(in_input)
+}
+
+/// A constraint of a domain that is not held against the nulls of its column.
+pub(super) fn null_unchecked(table: &TablePlan) -> Option<&DomainCheck> {
+    let checks = table.relation.features.domain_checks.iter();
+    let mut checks = checks.filter(|_| checks_constraints(table));
+    checks.find(|check| is_null_unchecked(table, check))
+}
+
 /// Whether a table is loaded natively and its constraints are not trusted.
 pub(super) fn checks_constraints(table: &TablePlan) -> bool {
     matches!(&table.how, How::Native(native) if native.checks_constraints)
@@ -135,7 +176,7 @@ fn refuse(
     let Some(violation) = violation else {
         return Ok(());
     };
-    let mut error = violation.error;
+    let (mut error, mut field) = (violation.error, violation.field);
     for tid in violation.tid.into_iter().chain(violation.other) {
         let chunk = built.marks.chunk(tid);
         let row = registration.rows_between(&table.relation, chunk.first, tid)?;
@@ -143,7 +184,7 @@ fn refuse(
         error = error.at(Place {
             file: built.inputs[input].clone(),
             line,
-            ..Place::default()
+            ..std::mem::take(&mut field)
         });
     }
     Err(error)

@@ -8,7 +8,7 @@
 use super::constraints::checks_constraints;
 use super::plan::TablePlan;
 use super::server_copy::{Feed, copy_input};
-use crate::catalog::quote_ident;
+use crate::catalog::{Features, quote_ident};
 use crate::error::{Class, Error};
 use postgres::Client;
 use std::sync::atomic::AtomicBool;
@@ -59,10 +59,14 @@ fn suspect<'t>(tables: &'t [TablePlan], error: &Error) -> Option<(&'t TablePlan,
     let total_bytes: Option<u64> = inputs.iter().map(|i| i.origin.bytes()).sum();
     let asks = error.class == Class::Refused
         && checks_constraints(table)
-        && !table.relation.features.checks.is_empty()
+        && has_checks(&table.relation.features)
         && inputs.iter().all(|input| whole(&input.fields))
         && total_bytes.is_some_and(|bytes| bytes <= ASKED_BYTES);
     asks.then_some((table, number))
+}
+
+fn has_checks(features: &Features) -> bool {
+    !features.checks.is_empty() || !features.domain_checks.is_empty()
 }
 
 /// The first error of the inputs up to `last`, with its input.

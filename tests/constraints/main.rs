@@ -409,6 +409,133 @@ const WITH_SERVER_INDEX: &[Case] = &[
     },
 ];
 
+/// CHECK constraints of domains.
+const DOMAINS: &[Case] = &[
+    Case {
+        name: "a value that its domain refuses",
+        schema: "CREATE DOMAIN pos AS int CHECK (VALUE > 0);
+                 CREATE TABLE t (a int, b pos, c int)",
+        inputs: &[("t", "1,1,1\n2,,2\n3,-1,3\n4,-2,4\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "values that domains take, of many types",
+        schema: r#"DROP SCHEMA IF EXISTS u CASCADE; CREATE SCHEMA u; CREATE TYPE s.mood AS ENUM ('sad', 'ok');
+                 CREATE DOMAIN "a'B" AS text COLLATE "C" CHECK (VALUE ~ '^\S+$' AND VALUE <> 'VALUE''"');
+                 CREATE DOMAIN c AS char(3) CHECK (length(VALUE) = 2 AND VALUE = 'ab');
+                 CREATE DOMAIN b AS bit(4) CHECK (VALUE & '1000' = '1000');
+                 CREATE DOMAIN n AS numeric(6,2) NOT NULL CHECK (VALUE BETWEEN 0 AND 100);
+                 CREATE DOMAIN m AS mood CHECK (VALUE > 'sad');
+                 CREATE DOMAIN l AS int[] CHECK (cardinality(VALUE) < 3 AND VALUE[1] > 0);
+                 CREATE DOMAIN u.z AS timestamptz CHECK (VALUE > '2000-01-01');
+                 CREATE DOMAIN j AS jsonb CHECK (VALUE ? 'k');
+                 CREATE DOMAIN q AS "char" CHECK (VALUE IN ('x', 'y'));
+                 CREATE TABLE t (value "a'B" PRIMARY KEY, c c, b b, n n, m m, l l, z u.z, j j, q q,
+                                 CHECK (value < 'zz'))"#,
+        inputs: &[(
+            "t",
+            "x,ab,1001,1.25,ok,{1},2020-01-01,\"{\"\"k\"\": 1}\",x\n\
+             y,ab ,1000,100,,\"{1,2}\",,,y\n",
+        )],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a domain over another with a collation and a length, whose constraints come first",
+        schema: r#"CREATE DOMAIN d AS varchar(5) COLLATE "C" CONSTRAINT z CHECK (VALUE < 'b');
+                 CREATE DOMAIN e AS d CONSTRAINT a CHECK (VALUE < 'c' AND VALUE <> 'a');
+                 CREATE TABLE t (a e COLLATE "POSIX", b d)"#,
+        inputs: &[("t", "A,B\nC,\nd,x\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "the outer one of two domains refuses",
+        schema: "CREATE DOMAIN d AS int CONSTRAINT z CHECK (VALUE > 0);
+                 CREATE DOMAIN e AS d CONSTRAINT a CHECK (VALUE < 10);
+                 CREATE TABLE t (a e, b d)",
+        inputs: &[("t", "1,1\n11,1\n-1,-1\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "of a row's fields the first tells",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE DOMAIN e AS int CHECK (VALUE > 1);
+                 CREATE TABLE t (a int CHECK (a > 5), b e, c d)",
+        inputs: &[("t(c, b, a)", "1,2,7\n0,0,0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a table's constraint at a row before",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0);
+                 CREATE TABLE t (b d, a int CHECK (a > 5))",
+        inputs: &[("t", "1,7\n1,0\n0,7\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "null is held against a domain",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE IS NOT NULL); CREATE TABLE t (a int, b d)",
+        inputs: &[("t", "1,1\n2,\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "null of a column that the input does not have is not",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE IS NOT NULL); CREATE TABLE t (a int, b d, c d)",
+        inputs: &[("t(a, c)", "1,1\n2,2\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a domain's condition raises an error",
+        schema: "CREATE DOMAIN d AS int CHECK (100 / VALUE > 0);
+                 CREATE DOMAIN e AS text CHECK (VALUE::int > 0);
+                 CREATE TABLE t (a int CHECK (a > 0), b d, c e)",
+        inputs: &[("t", "1,1,1\n2,2,x\n3,0,3\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain refuses a row before one with a bad value, and before a bad field",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE TABLE t (a d, b int)",
+        inputs: &[("t", "1,1\n0,x\ny,1\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain refuses a row before a duplicate and behind one in the batch",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE TABLE t (a d PRIMARY KEY)",
+        inputs: &[("t", "1\n1\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain refuses a row before one that is too long",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE TABLE t (a d, b varchar(2))",
+        inputs: &[("t", "1,x\n0,y\n1,long\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "functions of a user that look at nothing else",
+        schema: "CREATE FUNCTION f(int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 > 0; END';
+                 CREATE DOMAIN d AS int CHECK (f(VALUE)); CREATE TABLE t (a d)",
+        inputs: &[("t", "1\n2\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint that is not valid holds for new rows",
+        schema: "CREATE DOMAIN d AS int; CREATE TABLE t (a d);
+                 ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE > 0) NOT VALID",
+        inputs: &[("t", "1\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain's default is held against it",
+        schema: "CREATE DOMAIN d AS int DEFAULT -1 CHECK (VALUE > 0); CREATE TABLE t (a int, b d)",
+        inputs: &[("t(a)", "1\n2\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a column's default and a generated column are held against their domains",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0);
+                 CREATE TABLE t (a int, b d DEFAULT 5, c d GENERATED ALWAYS AS (a * 2) STORED)",
+        inputs: &[("t(a)", "1\n2\n0\n")],
+        ..Case::REFUSED
+    },
+];
+
 /// Loads that are left to the server, for their constraints' sake.
 const BY_COPY: &[Case] = &[
     Case {
@@ -444,11 +571,52 @@ const BY_COPY: &[Case] = &[
         inputs: &[("t", "1\n2\n3\n")],
         ..Case::REFUSED
     },
+    Case {
+        name: "elements of a domain",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE < 3); CREATE TABLE t (a d[])",
+        inputs: &[("t", "{1}\n\"{2,1}\"\n{3}\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain whose condition reads the table",
+        schema: "CREATE TABLE r (a int);
+                 CREATE FUNCTION few(int) RETURNS bool STABLE LANGUAGE sql
+                     AS 'SELECT count(*) < 1 FROM r';
+                 CREATE DOMAIN d AS int CHECK (few(VALUE)); CREATE TABLE t (a d)",
+        inputs: &[("t", "1\n2\n3\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a volatile condition of a domain",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > random() - 1); CREATE TABLE t (a d)",
+        inputs: &[("t", "1\n2\n3\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a function of a user over a domain within a domain",
+        schema: "CREATE DOMAIN d AS int;
+                 CREATE FUNCTION f(d) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 > 0; END';
+                 CREATE FUNCTION f(int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 > 1; END';
+                 CREATE DOMAIN e AS d CHECK (f(VALUE)); CREATE TABLE t (a e)",
+        inputs: &[("t", "2\n1\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "inputs with other columns of which one has no domain",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE IS NOT NULL); CREATE TABLE t (a int, b d)",
+        inputs: &[("t(a)", "1\n"), ("t", "1,2\n")],
+        ..Case::LOADED
+    },
 ];
 
 #[test]
 fn constraints_are_checked_as_copy_checks_them() {
     agree(NATIVE, Load::NativeOnly);
+}
+
+#[test]
+fn domains_are_checked_as_copy_checks_them() {
+    agree(DOMAINS, Load::Native);
 }
 
 #[test]

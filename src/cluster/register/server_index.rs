@@ -7,7 +7,7 @@
 use super::check::{CheckMeans, Violation, parse_tid};
 use super::{Registration, reindex_statement};
 use crate::catalog::{Index, Relation};
-use crate::error::{Error, Result};
+use crate::error::{Error, Place, Result};
 use pgformat::ids::Tid;
 
 const UNIQUE_VIOLATION: &str = "23505";
@@ -85,6 +85,7 @@ impl Registration<'_> {
         Ok(Some(Violation {
             tid: Some(second),
             other: Some(earlier),
+            field: Place::default(),
             error: Error::refused(UNIQUE_VIOLATION, message(index))
                 .with_detail(format!("Key {key} already exists.")),
         }))
@@ -121,6 +122,7 @@ impl Registration<'_> {
         Ok(Some(Violation {
             tid: parse_tid(tid),
             other: None,
+            field: Place::default(),
             error: told.with_detail(format!(
                 "Key {later} conflicts with existing key {earlier}."
             )),
