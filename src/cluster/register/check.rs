@@ -325,7 +325,7 @@ impl Registration<'_> {
     /// which `failing` is true or raises one.
     fn first_row_in_order(
         &mut self,
-        from: &str,
+        rows_of: &str,
         failing: &str,
     ) -> Result<std::result::Result<Tid, Violation>> {
         let alone = CheckMeans {
@@ -333,7 +333,7 @@ impl Registration<'_> {
             memory_bytes: 0,
         };
         let alone = format!("{}; {WITHOUT_INDEXES}", alone.settings());
-        let query = format!("SELECT ctid::pg_catalog.text FROM {from} WHERE {failing} LIMIT 1");
+        let query = format!("SELECT ctid::pg_catalog.text FROM {rows_of} WHERE {failing} LIMIT 1");
         let error = match self.with_settings(&alone, |client| tid(client, &query)) {
             Ok(Some(tid)) => return Ok(Ok(tid)),
             Ok(None) => Error::refused("XX000", "a constraint's expression raised an error once"),
@@ -346,7 +346,7 @@ impl Registration<'_> {
         let mut raises = |from: Tid, to: Tid| -> Result<bool> {
             let rows = format!("ctid >= '{}' AND ctid < '{}'", text(from), text(to));
             let query = format!(
-                "SELECT pg_catalog.min(ctid)::pg_catalog.text FROM {from}
+                "SELECT pg_catalog.min(ctid)::pg_catalog.text FROM {rows_of}
                   WHERE {rows} AND CASE WHEN {rows} THEN {failing} END"
             );
             match self.with_settings(&alone, |client| tid(client, &query)) {
