@@ -8,6 +8,7 @@ mod report;
 mod run;
 
 use run::{Case, Load, agree};
+use support::Server;
 
 /// Loads that we do natively.
 const NATIVE: &[Case] = &[
@@ -409,7 +410,8 @@ const WITH_SERVER_INDEX: &[Case] = &[
     },
 ];
 
-/// CHECK constraints of domains.
+/// CHECK constraints of domains. An error of a row that COPY would have met later does not hide
+/// theirs.
 const DOMAINS: &[Case] = &[
     Case {
         name: "a value that its domain refuses",
@@ -505,6 +507,14 @@ const DOMAINS: &[Case] = &[
         name: "a domain refuses a row before one that is too long",
         schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE TABLE t (a d, b varchar(2))",
         inputs: &[("t", "1,x\n0,y\n1,long\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain refuses a row before a bad value, where the input has some columns only",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0);
+                 CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a d, b int NOT NULL
+                     DEFAULT 5 CHECK (b > 1), c int GENERATED ALWAYS AS (b + 1) STORED)",
+        inputs: &[("t(a)", "1\n0\nx\n")],
         ..Case::REFUSED
     },
     Case {
@@ -633,4 +643,21 @@ fn indexes_of_the_server_are_checked_as_copy_checks_them() {
 #[test]
 fn a_constraint_that_can_tell_when_it_is_checked_is_left_to_copy() {
     agree(BY_COPY, Load::ByCopy);
+}
+
+#[test]
+fn a_constraint_comes_before_a_bad_value_where_columns_take_their_defaults() {
+    let server = Server::start(15, &[]);
+    server.execute(
+        run::DB,
+        "CREATE TABLE t (id serial PRIMARY KEY, a int CONSTRAINT positive CHECK (a > 0),
+                         b text NOT NULL DEFAULT 'x' CHECK (b = 'x'))",
+    );
+    let stderr = run::load(&server, &[], &[("t(a)", "1\n-1\ny\n")]).expect_failure(1);
+    assert!(
+        stderr.starts_with(
+            "ERROR 23514: new row for relation \"t\" violates check constraint \"positive\"\n  at "
+        ) && stderr.contains(", line 2"),
+        "{stderr}"
+    );
 }

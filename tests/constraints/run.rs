@@ -104,7 +104,13 @@ pub fn agree(cases: &[Case], load: Load) {
         let server = &Server::start(version, &[("wal_level", "minimal")]);
         for case in cases.iter().filter(|case| case.since <= version) {
             let by_copy = copy(server, case);
-            let ours = build(server, case, load);
+            let mut ours = build(server, case, load);
+            // We also tell the column of a null that a table refuses.
+            if let (Outcome::Refused { column: None, .. }, Outcome::Refused { column, .. }) =
+                (&by_copy, &mut ours)
+            {
+                *column = None;
+            }
             assert_eq!(ours, by_copy, "{}", case.name);
             assert_eq!(
                 matches!(ours, Outcome::Refused { .. }),

@@ -65,22 +65,19 @@ impl RowChecks<'_> {
     /// each constraint has one column, which is not named anywhere else.
     ///
     /// Within a domain's condition VALUE parses as the name of a column, here of the only one.
-    fn from_item(&self, table: &str) -> String {
-        let mut item = format!("ONLY {table}");
-        for (
-            number,
-            DomainCheck {
-                condition, value, ..
-            },
-        ) in self.domains.iter().enumerate()
-        {
-            item += &format!(
-                ", LATERAL (SELECT ({condition}) IS FALSE
-                              FROM (SELECT {value}) AS v (value))
-                   AS pgpagewrite_domain_{number} (pgpagewrite_refused)"
-            );
-        }
-        item
+    fn rows_of(&self, table: &str) -> String {
+        let checks = self.domains.iter().enumerate();
+        let checked = checks.map(|(number, check)| {
+            format!(
+                "LATERAL (SELECT ({}) IS FALSE FROM (SELECT {}) AS v (value))
+                 AS pgpagewrite_domain_{number} (pgpagewrite_refused)",
+                check.condition, check.value
+            )
+        });
+        let items: Vec<String> = std::iter::once(format!("ONLY {table}"))
+            .chain(checked)
+            .collect();
+        items.join(", ")
     }
 
     /// For each domain constraint whether it refuses a row.
@@ -146,17 +143,17 @@ impl Registration<'_> {
             .enumerate()
             .map(|(number, failing)| format!("WHEN {failing} THEN {number}"))
             .collect();
-        let from = checks.from_item(&relation.qualified_name());
+        let rows_of = checks.rows_of(&relation.qualified_name());
         // The server evaluates the arms of OR from left to right.
         let failing = failing.join(" OR ");
         let first =
-            format!("SELECT pg_catalog.min(ctid)::pg_catalog.text FROM {from} WHERE {failing}");
+            format!("SELECT pg_catalog.min(ctid)::pg_catalog.text FROM {rows_of} WHERE {failing}");
         let settings = format!("{}; {WITHOUT_INDEXES}", means.settings());
         let tid = match self.with_settings(&settings, |client| tid(client, &first)) {
             Ok(None) => return Ok(None),
             Ok(Some(tid)) => tid,
             Err(error) if error.class == Class::Refused => {
-                match self.first_row_in_order(&from, &failing)? {
+                match self.first_row_in_order(&rows_of, &failing)? {
                     Ok(tid) => tid,
                     Err(mut violation) => {
                         if let Some(tid) = violation.tid {
@@ -172,7 +169,7 @@ impl Registration<'_> {
             .client()
             .query_one(
                 &format!(
-                    "SELECT CASE {} END FROM {from} WHERE ctid = '{}'",
+                    "SELECT CASE {} END FROM {rows_of} WHERE ctid = '{}'",
                     arms.join(" "),
                     text(tid)
                 ),
@@ -401,10 +398,13 @@ impl Registration<'_> {
         checks: &RowChecks<'_>,
         tid: Tid,
     ) -> Result<Place> {
-        let from = checks.from_item(&relation.qualified_name());
+        let rows_of = checks.rows_of(&relation.qualified_name());
         let conditions: Vec<String> = checks.domains_refuse().collect();
         for (check, refused) in checks.domains.iter().zip(conditions) {
-            let query = format!("SELECT {refused} FROM {from} WHERE ctid = '{}'", text(tid));
+            let query = format!(
+                "SELECT {refused} FROM {rows_of} WHERE ctid = '{}'",
+                text(tid)
+            );
             let asked = self.with_settings("", |client| Ok(client.execute(&query, &[])?));
             match asked {
                 Ok(_) => {}
