@@ -368,6 +368,7 @@ const WITH_SERVER_INDEX: &[Case] = &[
     },
     Case {
         name: "rows that exclude each other are among those that the constraint is about",
+        options: "-c enable_seqscan=off",
         schema: "CREATE TABLE t (a int, b int, CONSTRAINT e EXCLUDE USING hash ((a + 1) WITH =)
                      WHERE (b > 1))",
         inputs: &[("t", "1,1\n2,2\n1,3\n1,4\n")],
@@ -375,6 +376,7 @@ const WITH_SERVER_INDEX: &[Case] = &[
     },
     Case {
         name: "a duplicate of an expression",
+        options: "-c enable_seqscan=off",
         schema: "CREATE TABLE t (a int, b text);
                  CREATE UNIQUE INDEX u ON t ((a + 1), lower(b) DESC) INCLUDE (b)",
         inputs: &[("t", "1,x\n2,X\n1,\n1,\n2,y\n1,y\n1,X\n2,x\n")],
@@ -382,6 +384,7 @@ const WITH_SERVER_INDEX: &[Case] = &[
     },
     Case {
         name: "a duplicate in a partial index, with quotes in names and literals",
+        options: "-c enable_seqscan=off",
         schema: r#"CREATE TABLE t ("a'b" int, b text);
                    CREATE UNIQUE INDEX "u'""u" ON t ("a'b", (b || '''')) WHERE b <> 'x'"#,
         inputs: &[("t", "1,x\n1,x\n2,y\n1,y\n1,y\n")],

@@ -20,7 +20,7 @@ use crate::error::{Class, Error, Place, Result};
 const SHOWN_BYTES: usize = 64;
 
 /// The indexes that the server builds may still be empty when rows are checked.
-const WITHOUT_INDEXES: &str = "SET LOCAL enable_indexscan = off;
+pub(super) const WITHOUT_INDEXES: &str = "SET LOCAL enable_indexscan = off;
              SET LOCAL enable_indexonlyscan = off;
              SET LOCAL enable_bitmapscan = off";
 

@@ -4,7 +4,7 @@
 //! PostgreSQL: `src/backend/catalog/index.c`, `IndexCheckExclusion`;
 //! `src/backend/utils/sort/tuplesortvariants.c`, `comparetup_index_btree`.
 
-use super::check::{CheckMeans, Violation, parse_tid};
+use super::check::{CheckMeans, Violation, WITHOUT_INDEXES, parse_tid};
 use super::{Registration, reindex_statement};
 use crate::catalog::{Index, Relation};
 use crate::error::{Error, Place, Result};
@@ -175,7 +175,8 @@ impl Registration<'_> {
             conditions.join(" AND "),
             keys.values.join(", ")
         );
-        self.with_settings(&means.settings(), |client| {
+        let settings = format!("{}; {WITHOUT_INDEXES}", means.settings());
+        self.with_settings(&settings, |client| {
             let rows = client.query(&query, &[])?;
             Ok(rows
                 .first()
@@ -227,19 +228,19 @@ impl Registration<'_> {
         detail: &str,
     ) -> Result<Vec<(String, String)>> {
         let keys = self.keys(index)?;
-        let rows = self.client().query(
-            &format!(
-                "SELECT ctid::pg_catalog.text, key
+        let query = format!(
+            "SELECT ctid::pg_catalog.text, key
                    FROM (SELECT ctid, {} AS key FROM ONLY {} WHERE {}) AS r
                   WHERE pg_catalog.starts_with($1, 'Key ' || key || ' conflicts with key ')
                      OR pg_catalog.right($1, pg_catalog.length(key) + 6) = ' key ' || key || '.'
                   ORDER BY ctid LIMIT 2",
-                keys.shown(),
-                relation.qualified_name(),
-                keys.predicate
-            ),
-            &[&detail],
-        )?;
+            keys.shown(),
+            relation.qualified_name(),
+            keys.predicate
+        );
+        let rows = self.with_settings(WITHOUT_INDEXES, |client| {
+            Ok(client.query(&query, &[&detail])?)
+        })?;
         Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 }
