@@ -427,6 +427,15 @@ fn a_stage_is_all_or_nothing() {
     );
     assert!(!directory.exists(), "what was built goes");
     server.execute(DB, "CREATE TABLE m (a money)");
+    server.execute(
+        DB,
+        "CREATE DOMAIN d AS int CHECK (VALUE IS NOT NULL); CREATE TABLE n (a int, b text, c d)",
+    );
+    let stderr = refused(&[format!("n(a, b)={}", bad.display())], 1, "0A000");
+    assert!(
+        stderr.contains("public.n cannot be staged: column c is not in the input"),
+        "{stderr}"
+    );
     let stderr = refused(&[format!("m={}", bad.display())], 1, "0A000");
     assert!(
         stderr.contains(
@@ -771,7 +780,8 @@ fn constraints_are_checked_when_a_stage_is_registered() {
     server.execute(
         DB,
         "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p VALUES (1), (2);
-         CREATE TABLE c (a int CHECK (a < 100), b text, p int REFERENCES p)",
+         CREATE DOMAIN d AS text CHECK (VALUE <> 'w');
+         CREATE TABLE c (a int CHECK (a < 100), b d, p int REFERENCES p)",
     );
     let directory = server.dir().join("stage");
     let put = |rows: &str| {
@@ -791,6 +801,8 @@ fn constraints_are_checked_when_a_stage_is_registered() {
     };
     put("1,x,1\n2,\"y\ny\",2\n100,z,1\n");
     refused("23514", "c.csv, line 4");
+    put("1,x,1\n2,w,2\n");
+    refused("23514", "c.csv, line 2, column b: \"w\"");
     put("1,x,1\n2,y,3\n");
     refused("23503", "c.csv, line 2");
     let told = register(&server, &directory, &["--trust-constraints"]).expect_success();

@@ -13,6 +13,25 @@ pub struct Check {
     pub only_by_copy: Option<String>,
 }
 
+/// A CHECK constraint of the domain that a column is of, or of a domain below that one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainCheck {
+    /// The column's attnum.
+    pub attnum: i16,
+    /// The column's name, unquoted.
+    pub column: String,
+    /// The column's domain as messages show it.
+    pub domain: String,
+    /// The constraint's name, unquoted.
+    pub name: String,
+    /// The expression, in which `VALUE` stands for the value.
+    pub condition: String,
+    /// The value as the condition sees it, of the column's name: of the type below all domains.
+    pub value: String,
+    /// Why it must be evaluated row by row as rows come in, as a phrase.
+    pub only_by_copy: Option<String>,
+}
+
 /// A foreign key of the table, which is the referencing one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKey {

@@ -8,7 +8,7 @@ pub mod describe;
 mod native_index;
 pub mod read;
 
-pub use constraints::{Check, ForeignKey, ReferencedTable};
+pub use constraints::{Check, DomainCheck, ForeignKey, ReferencedTable};
 
 use crate::types::TypeDescription;
 use pgformat::datum::text;
@@ -283,9 +283,9 @@ pub struct Features {
     pub rules: Vec<String>,
     /// CHECK constraints that are enforced, in the order in which the server evaluates them.
     pub checks: Vec<Check>,
-    /// Domains among the column types (inside arrays, composite types and ranges too) that
-    /// have CHECK or NOT NULL constraints, as `column: domain`.
-    pub domain_checks: Vec<String>,
+    /// CHECK constraints of the columns' domains, by attnum and then in the order in which the
+    /// server evaluates them. Domains inside arrays and other types do not count.
+    pub domain_checks: Vec<DomainCheck>,
     /// Foreign keys of this table that a row is checked for, in the order in which the server
     /// checks them.
     pub foreign_keys: Vec<ForeignKey>,

@@ -11,10 +11,10 @@
 
 use super::Build;
 use super::built::BuiltTable;
-use super::plan::{How, TablePlan, constraint_names};
+use super::plan::{self, How, InputPlan, NativePlan, TablePlan, constraint_names};
 use super::report::{ConstraintKind, ConstraintReport};
-use crate::catalog::Index;
-use crate::cluster::register::{CheckMeans, Registration, Violation};
+use crate::catalog::{DomainCheck, Index};
+use crate::cluster::register::{CheckMeans, Registration, RowChecks, Violation};
 use crate::error::{Place, Result};
 use std::time::{Duration, Instant};
 
@@ -31,8 +31,8 @@ impl Build<'_> {
             checks_constraints(table) || table.relation.features.partition_constraint.is_some()
         };
         self.timed(tables, built, rows_are_checked, |table, built| {
-            let trusted = !checks_constraints(table);
-            let violation = registration.check_rows(&table.relation, trusted, self.means())?;
+            let checks = row_checks(table);
+            let violation = registration.check_rows(&table.relation, &checks, self.means())?;
             refuse(registration, table, built, violation)
         })
     }
@@ -56,6 +56,35 @@ impl Build<'_> {
             }
         }
         Ok(times)
+    }
+
+    /// Has the server build those indexes of a native table that are left to it.
+    pub(super) fn server_indexes(
+        &self,
+        registration: &mut Registration<'_>,
+        table: &TablePlan,
+        native: &NativePlan,
+        built: &BuiltTable,
+    ) -> Result<()> {
+        let relation = &table.relation;
+        let indexes: Vec<&Index> = plan::server_indexes(relation, native)
+            .map(|(index, _)| index)
+            .collect();
+        for (number, index) in indexes.iter().enumerate() {
+            self.check_interrupt()?;
+            let violation = if index.exclusion {
+                registration.reindex_exclusion(relation, index)?
+            } else if index.unique {
+                let mut later = indexes[number + 1..].to_vec();
+                later.retain(|index| index.unique && !index.exclusion);
+                registration.reindex_unique(relation, index, &later, self.means())?
+            } else {
+                registration.reindex(index)?;
+                None
+            };
+            refuse(registration, table, built, violation)?;
+        }
+        Ok(())
     }
 
     fn means(&self) -> CheckMeans {
@@ -91,16 +120,45 @@ impl Build<'_> {
     }
 }
 
-/// Has the server build the index of an exclusion constraint.
-pub(super) fn exclude(
-    registration: &mut Registration<'_>,
-    table: &TablePlan,
-    built: Option<&BuiltTable>,
-    index: &Index,
-) -> Result<()> {
-    let violation = registration.reindex_exclusion(&table.relation, index)?;
-    let built = built.expect("a native table was built");
-    refuse(registration, table, built, violation)
+/// The CHECK constraints that a table's rows are held against.
+fn row_checks(table: &TablePlan) -> RowChecks<'_> {
+    if !checks_constraints(table) {
+        return RowChecks::default();
+    }
+    let features = &table.relation.features;
+    let mut domains: Vec<&DomainCheck> = features
+        .domain_checks
+        .iter()
+        .filter(|check| !is_null_unchecked(table, check))
+        .collect();
+    // COPY meets them in the order of the fields, then come defaults.
+    if let Some(input) = table.inputs.first() {
+        let field = |check: &DomainCheck| {
+            let fields = &mut input.fields.iter();
+            fields.position(|field| *field + 1 == check.attnum as usize)
+        };
+        domains.sort_by_key(|check| field(check).unwrap_or(usize::MAX));
+    }
+    RowChecks {
+        domains,
+        table: &features.checks,
+    }
+}
+
+/// Whether the column of a constraint is null in all rows since the input does not have it: COPY
+/// holds such a null against nothing.
+fn is_null_unchecked(table: &TablePlan, check: &DomainCheck) -> bool {
+    let attribute = check.attnum as usize - 1;
+    let column = &table.relation.columns[attribute];
+    let in_input = |input: &InputPlan| input.fields.contains(&attribute);
+    column.default.is_none() && !table.inputs.is_empty() && !table.inputs.iter().any(in_input)
+}
+
+/// A constraint of a domain that is not held against the nulls of its column.
+pub(super) fn null_unchecked(table: &TablePlan) -> Option<&DomainCheck> {
+    let checks = table.relation.features.domain_checks.iter();
+    let mut checks = checks.filter(|_| checks_constraints(table));
+    checks.find(|check| is_null_unchecked(table, check))
 }
 
 /// Whether a table is loaded natively and its constraints are not trusted.
@@ -115,22 +173,21 @@ fn refuse(
     built: &BuiltTable,
     violation: Option<Violation>,
 ) -> Result<()> {
-    let Some(Violation { tid, error }) = violation else {
+    let Some(violation) = violation else {
         return Ok(());
     };
-    Err(match tid {
-        None => error,
-        Some(tid) => {
-            let chunk = built.marks.chunk(tid);
-            let row = registration.rows_between(&table.relation, chunk.first, tid)?;
-            let (input, line) = chunk.place(row);
-            error.at(Place {
-                file: built.inputs[input].clone(),
-                line,
-                ..Place::default()
-            })
-        }
-    })
+    let (mut error, mut field) = (violation.error, violation.field);
+    for tid in violation.tid.into_iter().chain(violation.other) {
+        let chunk = built.marks.chunk(tid);
+        let row = registration.rows_between(&table.relation, chunk.first, tid)?;
+        let (input, line) = chunk.place(row);
+        error = error.at(Place {
+            file: built.inputs[input].clone(),
+            line,
+            ..std::mem::take(&mut field)
+        });
+    }
+    Err(error)
 }
 
 /// What the report says of a table's constraints.

@@ -8,8 +8,8 @@
 use super::constraints::checks_constraints;
 use super::plan::TablePlan;
 use super::server_copy::{Feed, copy_input};
-use crate::catalog::quote_ident;
-use crate::error::{Class, Error};
+use crate::catalog::{Features, quote_ident};
+use crate::error::{Class, Error, Result};
 use postgres::Client;
 use std::sync::atomic::AtomicBool;
 
@@ -51,18 +51,18 @@ fn suspect<'t>(tables: &'t [TablePlan], error: &Error) -> Option<(&'t TablePlan,
         Some((table, number))
     });
     let (table, number) = named.next().filter(|_| named.next().is_none())?;
-    let whole = |fields: &[usize]| {
-        let mut columns = table.relation.columns.iter().enumerate();
-        columns.all(|(column, c)| c.dropped || fields.contains(&column))
-    };
     let inputs = &table.inputs[..=number];
     let total_bytes: Option<u64> = inputs.iter().map(|i| i.origin.bytes()).sum();
     let asks = error.class == Class::Refused
         && checks_constraints(table)
-        && !table.relation.features.checks.is_empty()
-        && inputs.iter().all(|input| whole(&input.fields))
+        && has_checks(&table.relation.features)
+        && inputs.iter().all(|input| input.format.default.is_none())
         && total_bytes.is_some_and(|bytes| bytes <= ASKED_BYTES);
     asks.then_some((table, number))
+}
+
+fn has_checks(features: &Features) -> bool {
+    !features.checks.is_empty() || !features.domain_checks.is_empty()
 }
 
 /// The first error of the inputs up to `last`, with its input.
@@ -80,15 +80,57 @@ fn ask(
          CREATE TEMPORARY TABLE {name} (LIKE {qualified} INCLUDING CONSTRAINTS) ON COMMIT DROP"
     ));
     made.ok()?;
+    let lacking: Vec<&str> = relation
+        .columns
+        .iter()
+        .enumerate()
+        .filter(|(column, c)| {
+            let inputs = &mut table.inputs[..=last].iter();
+            !c.dropped && inputs.any(|input| !input.fields.contains(column))
+        })
+        .map(|(_, c)| c.name.as_str())
+        .collect();
+    leave_out(client, &name, &lacking).ok()?;
     for (number, input) in table.inputs[..=last].iter().enumerate() {
         let rest = input.copy_statement.strip_prefix("COPY ")?;
         let rest = rest.strip_prefix(qualified.as_str())?;
         let statement = format!("COPY pg_temp.{name}{rest}");
-        if let Err(error) = copy_input(client, &statement, &Feed::of(input), interrupted) {
+        if let Err(mut error) = copy_input(client, &statement, &Feed::of(input), interrupted) {
+            if !lacking.is_empty() {
+                // It shows nulls where the row has defaults.
+                error.detail = None;
+            }
             return Some((number, error));
         }
     }
     None
+}
+
+/// Lets columns of the temporary table be null that some input does not have, and drops the
+/// constraints on them: their defaults are not there.
+fn leave_out(client: &mut Client, name: &str, columns: &[&str]) -> Result<()> {
+    if columns.is_empty() {
+        return Ok(());
+    }
+    let constraints = client.query(
+        "SELECT k.conname::text FROM pg_catalog.pg_constraint k
+          WHERE k.conrelid = $1::pg_catalog.text::pg_catalog.regclass AND k.contype = 'c'
+            AND EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                         WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+                           AND a.attname::text = ANY ($2))",
+        &[&format!("pg_temp.{name}"), &columns],
+    )?;
+    let constraints = constraints
+        .iter()
+        .map(|row| format!("DROP CONSTRAINT {}", quote_ident(row.get(0))));
+    let changes: Vec<String> = columns
+        .iter()
+        .map(|column| format!("ALTER COLUMN {} DROP NOT NULL", quote_ident(column)))
+        .chain(constraints)
+        .collect();
+    let changes = changes.join(", ");
+    client.batch_execute(&format!("ALTER TABLE pg_temp.{name} {changes}"))?;
+    Ok(())
 }
 
 /// Whether COPY would have met `other` before `error`; each with its input's number.

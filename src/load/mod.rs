@@ -417,14 +417,8 @@ impl<'o> Build<'o> {
             .zip(built)
             .map(|(table, built)| match &table.how {
                 How::Native(native) => {
-                    for (index, _) in plan::server_indexes(&table.relation, native) {
-                        self.check_interrupt()?;
-                        if index.exclusion {
-                            constraints::exclude(registration, table, built.as_ref(), index)?;
-                        } else {
-                            registration.reindex(index)?;
-                        }
-                    }
+                    let built = built.as_ref().expect("a native table was built");
+                    self.server_indexes(registration, table, native, built)?;
                     Ok(None)
                 }
                 How::Server(_) => {

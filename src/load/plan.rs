@@ -228,6 +228,7 @@ fn native_plan(
         }
     } else {
         only_by_copy(relation)?;
+        same_columns(relation, inputs)?;
     }
     if let Some(reason) = inputs.iter().find_map(|input| input.not_native.clone()) {
         return Err(reason);
@@ -291,7 +292,15 @@ fn native_plan(
 /// The constraints that are checked over rows in place, by kind; no kind without any.
 pub fn constraint_names(relation: &Relation) -> Vec<(ConstraintKind, Vec<String>)> {
     let features = &relation.features;
-    let checks = features.checks.iter().map(|c| c.name.clone()).collect();
+    let of_domains = features.domain_checks.iter();
+    let mut of_domains: Vec<String> = of_domains
+        .map(|c| format!("{} of domain {}", c.name, c.domain))
+        .collect();
+    // Columns may be of one domain.
+    of_domains.sort();
+    of_domains.dedup();
+    let checks = features.checks.iter().map(|c| c.name.clone());
+    let checks = checks.chain(of_domains).collect();
     let foreign_keys = features.foreign_keys.iter();
     let foreign_keys = foreign_keys.map(|f| f.name.clone()).collect();
     let mut kinds: Vec<(ConstraintKind, Vec<String>)> = vec![
@@ -307,9 +316,11 @@ fn only_by_copy(relation: &Relation) -> Result<(), String> {
     let features = &relation.features;
     let checks = features.checks.iter();
     let checks = checks.map(|c| (ConstraintKind::Check, &c.name, &c.only_by_copy));
+    let of_domains = features.domain_checks.iter();
+    let of_domains = of_domains.map(|c| (ConstraintKind::Check, &c.name, &c.only_by_copy));
     let foreign_keys = features.foreign_keys.iter();
     let foreign_keys = foreign_keys.map(|f| (ConstraintKind::ForeignKey, &f.name, &f.only_by_copy));
-    for (kind, name, reason) in checks.chain(foreign_keys) {
+    for (kind, name, reason) in checks.chain(of_domains).chain(foreign_keys) {
         if let Some(reason) = reason {
             return Err(format!(
                 "{kind} {name} must be checked row by row, since {reason} (--trust-constraints goes on without)"
@@ -317,6 +328,18 @@ fn only_by_copy(relation: &Relation) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A domain's CHECK constraints hold for the fields of an input, not for nulls where it has none.
+fn same_columns(relation: &Relation, inputs: &[InputPlan]) -> Result<(), String> {
+    let differ = inputs.iter().any(|i| i.fields != inputs[0].fields);
+    match relation.features.domain_checks.first() {
+        Some(check) if differ => Err(format!(
+            "its inputs have different columns, and domain {} of column {} has CHECK constraint {}",
+            check.domain, check.column, check.name
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// How an input becomes text of the database.

@@ -75,6 +75,27 @@ impl TypeDescription {
         }
     }
 
+    /// The first CHECK constraint of a domain, or of a domain below; with the domain.
+    fn check(&self) -> Option<(&str, &str)> {
+        match &self.kind {
+            TypeKind::Domain(domain) => match domain.checks.first() {
+                Some(check) => Some((&self.name, check)),
+                None => domain.base.check(),
+            },
+            _ => None,
+        }
+    }
+
+    /// Why values within a value cannot be checked later, if they would have to be, as a phrase.
+    pub(super) fn as_element(&self) -> Result<&TypeDescription, String> {
+        match self.check() {
+            None => Ok(self),
+            Some((domain, check)) => Err(format!(
+                "its elements are of domain {domain}, which has CHECK constraint {check}"
+            )),
+        }
+    }
+
     /// Whether what was stored as this type's values is the same for a later description:
     /// labels that were added do not count.
     pub fn holds_for(&self, later: &TypeDescription) -> bool {

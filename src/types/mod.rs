@@ -256,7 +256,8 @@ impl Encoder {
         })
     }
 
-    /// The encoder of a column of this type and modifier.
+    /// The encoder of a column of this type and modifier. What it makes of a domain has still to
+    /// be held against the domain's CHECK constraints.
     ///
     /// # Errors
     /// Why there is none, as a phrase: "its type is not native".
@@ -286,12 +287,6 @@ impl Encoder {
             }
             TypeKind::Enum(labels) => Kind::Enum(Arc::new(enumeration::Labels::new(name, labels))),
             TypeKind::Domain(domain) => {
-                if !domain.checks.is_empty() {
-                    return Err(format!(
-                        "domain {name} has CHECK constraint {}",
-                        domain.checks.join(", ")
-                    ));
-                }
                 let mut encoder = Encoder::of_type(&domain.base, domain.typmod, settings)?;
                 // The outermost domain is the one that speaks.
                 if domain.not_null || encoder.not_null_domain.is_some() {
@@ -301,7 +296,7 @@ impl Encoder {
             }
             TypeKind::Array(element) => Kind::Array(Arc::new(array::ArrayType {
                 element_type: element.oid,
-                element: Encoder::of_type(element, typmod, settings)?,
+                element: Encoder::of_type(element.as_element()?, typmod, settings)?,
                 layout: element.layout,
                 delimiter: element.delimiter,
             })),

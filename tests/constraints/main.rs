@@ -1,4 +1,4 @@
-//! CHECK constraints, foreign keys and exclusion constraints, against what the server's COPY says
+//! CHECK constraints, foreign keys, exclusion constraints and keys, against what the server's COPY says
 //! of the same tables and inputs: the same rows in the same places, or the same error.
 
 mod emptying;
@@ -8,6 +8,7 @@ mod report;
 mod run;
 
 use run::{Case, Load, agree};
+use support::Server;
 
 /// Loads that we do natively.
 const NATIVE: &[Case] = &[
@@ -314,6 +315,16 @@ const NATIVE: &[Case] = &[
     },
 ];
 
+/// Null keys that are equal, which came with 15.
+const WITH_SERVER_INDEX_ON_15: &[Case] = &[Case {
+    name: "nulls that are not distinct",
+    schema: "CREATE TABLE t (a int, b int);
+             CREATE UNIQUE INDEX ON t ((a + 0), b) NULLS NOT DISTINCT WHERE b IS NULL",
+    inputs: &[("t", "1,\n,1\n,1\n,\n2,\n,\n1,\n")],
+    since: 15,
+    ..Case::REFUSED
+}];
+
 /// What came with 18.
 const NATIVE_ON_18: &[Case] = &[Case {
     name: "constraints that are not enforced",
@@ -355,6 +366,187 @@ const WITH_SERVER_INDEX: &[Case] = &[
         line: Some(4),
         ..Case::REFUSED
     },
+    Case {
+        name: "rows that exclude each other are among those that the constraint is about",
+        options: "-c enable_seqscan=off",
+        schema: "CREATE TABLE t (a int, b int, CONSTRAINT e EXCLUDE USING hash ((a + 1) WITH =)
+                     WHERE (b > 1))",
+        inputs: &[("t", "1,1\n2,2\n1,3\n1,4\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a duplicate of an expression",
+        options: "-c enable_seqscan=off",
+        schema: "CREATE TABLE t (a int, b text);
+                 CREATE UNIQUE INDEX u ON t ((a + 1), lower(b) DESC) INCLUDE (b)",
+        inputs: &[("t", "1,x\n2,X\n1,\n1,\n2,y\n1,y\n1,X\n2,x\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a duplicate in a partial index, with quotes in names and literals",
+        options: "-c enable_seqscan=off",
+        schema: r#"CREATE TABLE t ("a'b" int, b text);
+                   CREATE UNIQUE INDEX "u'""u" ON t ("a'b", (b || '''')) WHERE b <> 'x'"#,
+        inputs: &[("t", "1,x\n1,x\n2,y\n1,y\n1,y\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "of duplicates in several indexes the first row tells, and its first index",
+        schema: "CREATE TABLE t (a int, b int, c int); CREATE UNIQUE INDEX ON t ((a + 0));
+                 CREATE UNIQUE INDEX ON t ((b + 0)); CREATE UNIQUE INDEX ON t ((c + 0))",
+        inputs: &[("t", "1,1,1\n2,2,2\n3,1,2\n1,3,3\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a key is equal as its collation has it",
+        schema: "CREATE COLLATION c (provider = icu, locale = 'und-u-ks-level2',
+                                     deterministic = false);
+                 CREATE TABLE t (a text COLLATE c PRIMARY KEY, b text COLLATE c)",
+        inputs: &[("t", "x,1\ny,1\nX,2\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a key is equal as its type has it",
+        schema: "CREATE TABLE t (a text); CREATE UNIQUE INDEX ON t ((a::numeric))",
+        inputs: &[("t", "1\n2\n1.0\n")],
+        ..Case::REFUSED
+    },
+];
+
+/// CHECK constraints of domains. An error of a row that COPY would have met later does not hide
+/// theirs.
+const DOMAINS: &[Case] = &[
+    Case {
+        name: "a value that its domain refuses",
+        schema: "CREATE DOMAIN pos AS int CHECK (VALUE > 0);
+                 CREATE TABLE t (a int, b pos, c int)",
+        inputs: &[("t", "1,1,1\n2,,2\n3,-1,3\n4,-2,4\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "values that domains take, of many types",
+        schema: r#"DROP SCHEMA IF EXISTS u CASCADE; CREATE SCHEMA u; CREATE TYPE s.mood AS ENUM ('sad', 'ok');
+                 CREATE DOMAIN "a'B" AS text COLLATE "C" CHECK (VALUE ~ '^\S+$' AND VALUE <> 'VALUE''"');
+                 CREATE DOMAIN c AS char(3) CHECK (length(VALUE) = 2 AND VALUE = 'ab');
+                 CREATE DOMAIN b AS bit(4) CHECK (VALUE & '1000' = '1000');
+                 CREATE DOMAIN n AS numeric(6,2) NOT NULL CHECK (VALUE BETWEEN 0 AND 100);
+                 CREATE DOMAIN m AS mood CHECK (VALUE > 'sad');
+                 CREATE DOMAIN l AS int[] CHECK (cardinality(VALUE) < 3 AND VALUE[1] > 0);
+                 CREATE DOMAIN u.z AS timestamptz CHECK (VALUE > '2000-01-01');
+                 CREATE DOMAIN j AS jsonb CHECK (VALUE ? 'k');
+                 CREATE DOMAIN q AS "char" CHECK (VALUE IN ('x', 'y'));
+                 CREATE TABLE t (value "a'B" PRIMARY KEY, c c, b b, n n, m m, l l, z u.z, j j, q q,
+                                 CHECK (value < 'zz'))"#,
+        inputs: &[(
+            "t",
+            "x,ab,1001,1.25,ok,{1},2020-01-01,\"{\"\"k\"\": 1}\",x\n\
+             y,ab ,1000,100,,\"{1,2}\",,,y\n",
+        )],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a domain over another with a collation and a length, whose constraints come first",
+        schema: r#"CREATE DOMAIN d AS varchar(5) COLLATE "C" CONSTRAINT z CHECK (VALUE < 'b');
+                 CREATE DOMAIN e AS d CONSTRAINT a CHECK (VALUE < 'c' AND VALUE <> 'a');
+                 CREATE TABLE t (a e COLLATE "POSIX", b d)"#,
+        inputs: &[("t", "A,B\nC,\nd,x\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "the outer one of two domains refuses",
+        schema: "CREATE DOMAIN d AS int CONSTRAINT z CHECK (VALUE > 0);
+                 CREATE DOMAIN e AS d CONSTRAINT a CHECK (VALUE < 10);
+                 CREATE TABLE t (a e, b d)",
+        inputs: &[("t", "1,1\n11,1\n-1,-1\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "of a row's fields the first tells",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE DOMAIN e AS int CHECK (VALUE > 1);
+                 CREATE TABLE t (a int CHECK (a > 5), b e, c d)",
+        inputs: &[("t(c, b, a)", "1,2,7\n0,0,0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a table's constraint at a row before",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0);
+                 CREATE TABLE t (b d, a int CHECK (a > 5))",
+        inputs: &[("t", "1,7\n1,0\n0,7\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "null is held against a domain",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE IS NOT NULL); CREATE TABLE t (a int, b d)",
+        inputs: &[("t", "1,1\n2,\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "null of a column that the input does not have is not",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE IS NOT NULL); CREATE TABLE t (a int, b d, c d)",
+        inputs: &[("t(a, c)", "1,1\n2,2\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a domain's condition raises an error",
+        schema: "CREATE DOMAIN d AS int CHECK (100 / VALUE > 0);
+                 CREATE DOMAIN e AS text CHECK (VALUE::int > 0);
+                 CREATE TABLE t (a int CHECK (a > 0), b d, c e)",
+        inputs: &[("t", "1,1,1\n2,2,x\n3,0,3\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain refuses a row before one with a bad value, and before a bad field",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE TABLE t (a d, b int)",
+        inputs: &[("t", "1,1\n0,x\ny,1\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain refuses a row before a duplicate and behind one in the batch",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE TABLE t (a d PRIMARY KEY)",
+        inputs: &[("t", "1\n1\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain refuses a row before one that is too long",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0); CREATE TABLE t (a d, b varchar(2))",
+        inputs: &[("t", "1,x\n0,y\n1,long\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain refuses a row before a bad value, where the input has some columns only",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0);
+                 CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a d, b int NOT NULL
+                     DEFAULT 5 CHECK (b > 1), c int GENERATED ALWAYS AS (b + 1) STORED)",
+        inputs: &[("t(a)", "1\n0\nx\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "functions of a user that look at nothing else",
+        schema: "CREATE FUNCTION f(int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 > 0; END';
+                 CREATE DOMAIN d AS int CHECK (f(VALUE)); CREATE TABLE t (a d)",
+        inputs: &[("t", "1\n2\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a constraint that is not valid holds for new rows",
+        schema: "CREATE DOMAIN d AS int; CREATE TABLE t (a d);
+                 ALTER DOMAIN d ADD CONSTRAINT c CHECK (VALUE > 0) NOT VALID",
+        inputs: &[("t", "1\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain's default is held against it",
+        schema: "CREATE DOMAIN d AS int DEFAULT -1 CHECK (VALUE > 0); CREATE TABLE t (a int, b d)",
+        inputs: &[("t(a)", "1\n2\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a column's default and a generated column are held against their domains",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > 0);
+                 CREATE TABLE t (a int, b d DEFAULT 5, c d GENERATED ALWAYS AS (a * 2) STORED)",
+        inputs: &[("t(a)", "1\n2\n0\n")],
+        ..Case::REFUSED
+    },
 ];
 
 /// Loads that are left to the server, for their constraints' sake.
@@ -392,6 +584,42 @@ const BY_COPY: &[Case] = &[
         inputs: &[("t", "1\n2\n3\n")],
         ..Case::REFUSED
     },
+    Case {
+        name: "elements of a domain",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE < 3); CREATE TABLE t (a d[])",
+        inputs: &[("t", "{1}\n\"{2,1}\"\n{3}\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a domain whose condition reads the table",
+        schema: "CREATE TABLE r (a int);
+                 CREATE FUNCTION few(int) RETURNS bool STABLE LANGUAGE sql
+                     AS 'SELECT count(*) < 1 FROM r';
+                 CREATE DOMAIN d AS int CHECK (few(VALUE)); CREATE TABLE t (a d)",
+        inputs: &[("t", "1\n2\n3\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a volatile condition of a domain",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE > random() - 1); CREATE TABLE t (a d)",
+        inputs: &[("t", "1\n2\n3\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a function of a user over a domain within a domain",
+        schema: "CREATE DOMAIN d AS int;
+                 CREATE FUNCTION f(d) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 > 0; END';
+                 CREATE FUNCTION f(int) RETURNS bool IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN $1 > 1; END';
+                 CREATE DOMAIN e AS d CHECK (f(VALUE)); CREATE TABLE t (a e)",
+        inputs: &[("t", "2\n1\n0\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "inputs with other columns of which one has no domain",
+        schema: "CREATE DOMAIN d AS int CHECK (VALUE IS NOT NULL); CREATE TABLE t (a int, b d)",
+        inputs: &[("t(a)", "1\n"), ("t", "1,2\n")],
+        ..Case::LOADED
+    },
 ];
 
 #[test]
@@ -400,16 +628,39 @@ fn constraints_are_checked_as_copy_checks_them() {
 }
 
 #[test]
+fn domains_are_checked_as_copy_checks_them() {
+    agree(DOMAINS, Load::Native);
+}
+
+#[test]
 fn constraints_that_are_not_enforced_are_not_checked() {
     agree(NATIVE_ON_18, Load::NativeOnly);
 }
 
 #[test]
-fn exclusion_constraints_are_checked_as_copy_checks_them() {
+fn indexes_of_the_server_are_checked_as_copy_checks_them() {
     agree(WITH_SERVER_INDEX, Load::Native);
+    agree(WITH_SERVER_INDEX_ON_15, Load::Native);
 }
 
 #[test]
 fn a_constraint_that_can_tell_when_it_is_checked_is_left_to_copy() {
     agree(BY_COPY, Load::ByCopy);
+}
+
+#[test]
+fn a_constraint_comes_before_a_bad_value_where_columns_take_their_defaults() {
+    let server = Server::start(15, &[]);
+    server.execute(
+        run::DB,
+        "CREATE TABLE t (id serial PRIMARY KEY, a int CONSTRAINT positive CHECK (a > 0),
+                         b text NOT NULL DEFAULT 'x' CHECK (b = 'x'))",
+    );
+    let stderr = run::load(&server, &[], &[("t(a)", "1\n-1\ny\n")]).expect_failure(1);
+    assert!(
+        stderr.starts_with(
+            "ERROR 23514: new row for relation \"t\" violates check constraint \"positive\"\n  at "
+        ) && stderr.contains(", line 2"),
+        "{stderr}"
+    );
 }

@@ -4,17 +4,18 @@ use crate::run::{DB, load};
 use support::Server;
 
 const TABLES: &str = "CREATE TABLE p (a int PRIMARY KEY);
+    CREATE DOMAIN odd AS int CONSTRAINT is_odd CHECK (VALUE % 2 <> 0);
     CREATE TABLE t (a int CONSTRAINT positive CHECK (a > 0) CONSTRAINT small CHECK (a < 9)
-                          CONSTRAINT known REFERENCES p)";
+                          CONSTRAINT known REFERENCES p, b odd, c odd)";
 
 #[test]
 fn the_reports_name_what_was_checked_and_how_long_it_took() {
     let server = Server::start(15, &[("wal_level", "minimal")]);
     server.execute(DB, TABLES);
-    let inputs = [("p", "1\n2\n"), ("t", "1\n2\n2\n")];
+    let inputs = [("p", "1\n2\n"), ("t", "1,1,\n2,,\n2,,3\n")];
     let text = load(&server, &[], &inputs).expect_success();
     assert!(
-        text.contains("  CHECK constraint positive, small: checked in 0."),
+        text.contains("  CHECK constraint positive, small, is_odd of domain odd: checked in 0."),
         "{text}"
     );
     assert!(
@@ -32,7 +33,7 @@ fn the_reports_name_what_was_checked_and_how_long_it_took() {
     assert_eq!(constraints[0]["kind"], "CHECK constraint");
     assert_eq!(
         constraints[0]["names"],
-        serde_json::json!(["positive", "small"])
+        serde_json::json!(["positive", "small", "is_odd of domain odd"])
     );
     assert_eq!(constraints[1]["names"], serde_json::json!(["known"]));
     for constraint in constraints.as_array().expect("two of them") {
@@ -48,10 +49,10 @@ fn the_reports_name_what_was_checked_and_how_long_it_took() {
 fn trusted_constraints_are_not_checked_and_the_reports_say_so() {
     let server = Server::start(15, &[("wal_level", "minimal")]);
     server.execute(DB, TABLES);
-    let inputs = [("t", "-1\n77\n")];
+    let inputs = [("t", "-1,2,\n77,,\n")];
     let text = load(&server, &["--trust-constraints"], &inputs).expect_success();
     for note in [
-        "NOTE: public.t: not checked: CHECK constraint positive, small\n",
+        "NOTE: public.t: not checked: CHECK constraint positive, small, is_odd of domain odd\n",
         "NOTE: public.t: not checked: foreign key known\n",
     ] {
         assert!(text.contains(note), "{text}");
@@ -76,7 +77,8 @@ fn the_server_checks_in_parallel() {
     server.execute(
         DB,
         "CREATE TABLE p (a int PRIMARY KEY);
-         CREATE TABLE t (a int CHECK (a > 0) REFERENCES p);
+         CREATE DOMAIN d AS int CHECK (VALUE > 0);
+         CREATE TABLE t (a d CHECK (a > 0) REFERENCES p);
          ALTER ROLE postgres SET parallel_setup_cost = 0;
          ALTER ROLE postgres SET min_parallel_table_scan_size = '2MB'",
     );

@@ -36,7 +36,7 @@ pub struct Case {
     pub name: &'static str,
     /// Makes the tables, in the schema `s`.
     pub schema: &'static str,
-    /// Table and CSV, in the order of loading.
+    /// Table, perhaps with columns, and CSV, in the order of loading.
     pub inputs: &'static [(&'static str, &'static str)],
     /// Settings of both sessions.
     pub options: &'static str,
@@ -87,7 +87,14 @@ enum Outcome {
         message: String,
         detail: Option<String>,
         line: Option<u64>,
+        column: Option<String>,
     },
+}
+
+/// The column of a field, in COPY's CONTEXT and in our words: `, line 7, column qty: "x"`.
+fn column(place: &str) -> Option<String> {
+    let (_, rest) = place.split_once(", column ")?;
+    Some(rest.split(':').next()?.to_owned())
 }
 
 /// Asserts that COPY and we agree on each case on each version.
@@ -97,7 +104,13 @@ pub fn agree(cases: &[Case], load: Load) {
         let server = &Server::start(version, &[("wal_level", "minimal")]);
         for case in cases.iter().filter(|case| case.since <= version) {
             let by_copy = copy(server, case);
-            let ours = build(server, case, load);
+            let mut ours = build(server, case, load);
+            // We also tell the column of a null that a table refuses.
+            if let (Outcome::Refused { column: None, .. }, Outcome::Refused { column, .. }) =
+                (&by_copy, &mut ours)
+            {
+                *column = None;
+            }
             assert_eq!(ours, by_copy, "{}", case.name);
             assert_eq!(
                 matches!(ours, Outcome::Refused { .. }),
@@ -134,7 +147,8 @@ fn prepare(server: &Server, case: &Case) -> Client {
 
 fn rows(client: &mut Client, case: &Case) -> String {
     let mut rows = String::new();
-    for (table, _) in case.inputs {
+    for (target, _) in case.inputs {
+        let table = target.split('(').next().expect("a table");
         let query = format!("SELECT ctid::text || r::text FROM ONLY {table} AS r ORDER BY ctid");
         for row in client.query(&query, &[]).expect("the rows") {
             let _ = writeln!(rows, "{table} {}", row.get::<_, &str>(0));
@@ -167,6 +181,7 @@ fn copy(server: &Server, case: &Case) -> Outcome {
         message: error.message().to_owned(),
         detail: error.detail().map(str::to_owned),
         line: case.line.or(line),
+        column: error.where_().and_then(column),
     }
 }
 
@@ -214,5 +229,6 @@ fn build(server: &Server, case: &Case, load: Load) -> Outcome {
             let (_, rest) = place.split_once(", line ")?;
             rest.split([':', ',']).next()?.parse().ok()
         }),
+        column: after("  at ").and_then(column),
     }
 }

@@ -7,52 +7,91 @@
 use pgformat::ids::Oid;
 use postgres::GenericClient;
 
-use super::super::{Check, ForeignKey, ReferencedTable};
+use super::super::{Check, DomainCheck, ForeignKey, ReferencedTable};
 use crate::error::Result;
 
-/// `{enforced}` stands for pg_constraint.conenforced, which is 18's.
-///
+/// Why the constraint `k` must be evaluated row by row, as an expression that is null when it need
+/// not.
 /// A function of initdb's that is stable answers the same within a transaction, but for a few
 /// that read tables or tell the statement's time. One of a user is believed to be immutable when
 /// it is declared so and its body, as far as it can be seen, reads nothing and calls nothing
 /// of a user.
+const ONLY_BY_COPY: &str = r"CASE WHEN pg_catalog.strpos(k.conbin::text, '{COERCETODOMAIN ') > 0
+     THEN 'it has a cast to a domain'
+     ELSE (SELECT 'it calls ' || pg_catalog.min(p.oid::pg_catalog.regprocedure::text)
+             FROM pg_catalog.pg_proc p
+             JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+            CROSS JOIN LATERAL (SELECT coalesce(pg_catalog.pg_get_function_sqlbody(p.oid),
+                                                p.prosrc)) AS b (body)
+            WHERE p.oid IN (
+                  SELECT m[1]::pg_catalog.oid
+                    FROM pg_catalog.regexp_matches(k.conbin::text,
+                             E':(?:funcid|opfuncid) (\\d+)', 'g') m
+                  UNION
+                  SELECT o.oprcode
+                    FROM pg_catalog.regexp_matches(k.conbin::text,
+                             E':(?:opno (\\d+)|opnos \\(o ([\\d ]+)\\))', 'g') m
+                   CROSS JOIN pg_catalog.string_to_table(coalesce(m[1], m[2]), ' ') AS s (n)
+                    JOIN pg_catalog.pg_operator o ON o.oid = s.n::pg_catalog.oid)
+              AND CASE WHEN p.oid::int8 < $2
+                       THEN p.provolatile = 'v' OR p.proname ~ '_to_xml|^statement_timestamp$'
+                       WHEN p.provolatile <> 'i' THEN true
+                       WHEN l.lanname IN ('c', 'internal') THEN false
+                       WHEN l.lanname NOT IN ('sql', 'plpgsql') THEN true
+                       ELSE b.body ~* E'\\m(from|table|perform|execute|call)\\M'
+                         OR EXISTS (SELECT FROM pg_catalog.pg_proc q
+                                      JOIN pg_catalog.pg_language m ON m.oid = q.prolang
+                                     WHERE q.oid::int8 >= $2
+                                       AND m.lanname NOT IN ('c', 'internal')
+                                       AND b.body ~* (E'\\m' || pg_catalog.regexp_replace(
+                                               q.proname, E'(\\W)', E'\\\\\\1', 'g') || E'\\M'))
+                  END)
+END";
+
+/// `{enforced}` stands for pg_constraint.conenforced, which is 18's.
 const CHECKS: &str = r"
 SELECT k.conrelid, k.conname::text,
        coalesce(pg_catalog.pg_get_expr(k.conbin, k.conrelid), 'true'),
-       CASE WHEN pg_catalog.strpos(k.conbin::text, '{COERCETODOMAIN ') > 0
-            THEN 'it has a cast to a domain'
-            ELSE (SELECT 'it calls ' || pg_catalog.min(p.oid::pg_catalog.regprocedure::text)
-                    FROM pg_catalog.pg_proc p
-                    JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-                   CROSS JOIN LATERAL (SELECT coalesce(pg_catalog.pg_get_function_sqlbody(p.oid),
-                                                       p.prosrc)) AS b (body)
-                   WHERE p.oid IN (
-                         SELECT m[1]::pg_catalog.oid
-                           FROM pg_catalog.regexp_matches(k.conbin::text,
-                                    E':(?:funcid|opfuncid) (\\d+)', 'g') m
-                         UNION
-                         SELECT o.oprcode
-                           FROM pg_catalog.regexp_matches(k.conbin::text,
-                                    E':(?:opno (\\d+)|opnos \\(o ([\\d ]+)\\))', 'g') m
-                          CROSS JOIN pg_catalog.string_to_table(coalesce(m[1], m[2]), ' ') AS s (n)
-                           JOIN pg_catalog.pg_operator o ON o.oid = s.n::pg_catalog.oid)
-                     AND CASE WHEN p.oid::int8 < $2
-                              THEN p.provolatile = 'v' OR p.proname ~ '_to_xml|^statement_timestamp$'
-                              WHEN p.provolatile <> 'i' THEN true
-                              WHEN l.lanname IN ('c', 'internal') THEN false
-                              WHEN l.lanname NOT IN ('sql', 'plpgsql') THEN true
-                              ELSE b.body ~* E'\\m(from|table|perform|execute|call)\\M'
-                                OR EXISTS (SELECT FROM pg_catalog.pg_proc q
-                                             JOIN pg_catalog.pg_language m ON m.oid = q.prolang
-                                            WHERE q.oid::int8 >= $2
-                                              AND m.lanname NOT IN ('c', 'internal')
-                                              AND b.body ~* (E'\\m' || pg_catalog.regexp_replace(
-                                                      q.proname, E'(\\W)', E'\\\\\\1', 'g') || E'\\M'))
-                         END)
-       END
+       {only_by_copy}
   FROM pg_catalog.pg_constraint k
  WHERE k.conrelid = ANY ($1) AND k.contype = 'c' AND {enforced}
  ORDER BY k.conrelid, k.conname";
+
+/// The constraints of a domain below come first. `VALUE` is of the type that the domain is over,
+/// with that one's collation.
+///
+/// The domain of a domain's `VALUE` is not said in the text of its condition, which matters to
+/// functions only.
+///
+/// PostgreSQL: src/backend/utils/cache/typcache.c, `load_domaintype_info`;
+/// src/backend/commands/typecmds.c, `domainAddCheckConstraint`.
+const DOMAIN_CHECKS: &str = r"
+WITH RECURSIVE chain AS (
+    SELECT a.attrelid, a.attnum, a.attname, a.atttypid AS whole, a.atttypid AS oid, 0 AS depth
+      FROM pg_catalog.pg_attribute a
+     WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT c.attrelid, c.attnum, c.attname, c.whole, t.typbasetype, c.depth + 1
+      FROM chain c JOIN pg_catalog.pg_type t ON t.oid = c.oid
+     WHERE t.typtype = 'd'
+)
+SELECT c.attrelid, c.attnum, c.attname::text, pg_catalog.format_type(c.whole, NULL),
+       k.conname::text, pg_catalog.pg_get_expr(k.conbin, 0),
+       pg_catalog.format('(%I::%s%s)', c.attname, pg_catalog.format_type(base.oid, -1),
+                         CASE WHEN l.oid IS NOT NULL
+                              THEN pg_catalog.format(' COLLATE %I.%I', s.nspname, l.collname) END),
+       CASE WHEN t.typbasetype <> base.oid AND k.conbin::text ~ E':funcid \\d{5,}'
+            THEN 'it calls functions for a domain'
+            ELSE {only_by_copy} END
+  FROM chain c
+  JOIN pg_catalog.pg_constraint k ON k.contypid = c.oid AND k.contype = 'c'
+  JOIN pg_catalog.pg_type t ON t.oid = c.oid
+  JOIN pg_catalog.pg_type below ON below.oid = t.typbasetype
+  JOIN chain base ON (base.attrelid, base.attnum) = (c.attrelid, c.attnum)
+  JOIN pg_catalog.pg_type bt ON bt.oid = base.oid AND bt.typtype <> 'd'
+  LEFT JOIN pg_catalog.pg_collation l ON l.oid = below.typcollation
+  LEFT JOIN pg_catalog.pg_namespace s ON s.oid = l.collnamespace
+ ORDER BY c.attrelid, c.attnum, c.depth DESC, k.conname";
 
 /// A foreign key is checked for a new row by its trigger, and not when that is disabled. The
 /// rows of pg_constraint for partitions of the referenced table have no such trigger.
@@ -120,7 +159,9 @@ pub(super) fn checks(
     tables: &[Oid],
     version_num: i32,
 ) -> Result<Vec<(Oid, Check)>> {
-    let query = CHECKS.replace("{enforced}", enforced(version_num));
+    let query = CHECKS
+        .replace("{enforced}", enforced(version_num))
+        .replace("{only_by_copy}", ONLY_BY_COPY);
     let rows = client.query(&query, &[&tables, &super::FIRST_NORMAL_OBJECT_ID])?;
     Ok(rows
         .iter()
@@ -129,6 +170,30 @@ pub(super) fn checks(
                 name: row.get(1),
                 condition: row.get(2),
                 only_by_copy: row.get(3),
+            };
+            (row.get(0), check)
+        })
+        .collect())
+}
+
+/// The CHECK constraints of the domains of tables' columns, with the tables' OIDs.
+pub(super) fn domain_checks(
+    client: &mut impl GenericClient,
+    tables: &[Oid],
+) -> Result<Vec<(Oid, DomainCheck)>> {
+    let query = DOMAIN_CHECKS.replace("{only_by_copy}", ONLY_BY_COPY);
+    let rows = client.query(&query, &[&tables, &super::FIRST_NORMAL_OBJECT_ID])?;
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let check = DomainCheck {
+                attnum: row.get(1),
+                column: row.get(2),
+                domain: row.get(3),
+                name: row.get(4),
+                condition: row.get(5),
+                value: row.get(6),
+                only_by_copy: row.get(7),
             };
             (row.get(0), check)
         })

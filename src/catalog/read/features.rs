@@ -11,42 +11,13 @@ use crate::error::Result;
 
 /// The features that are lists, as rows of a table's OID, the list and a name.
 ///
-/// Every list is ordered by name, so that two readings compare. Types within types are looked
-/// for once a type, not once a column. A partitioned table's triggers are its partitions' too.
-///
+/// Every list is ordered by name, so that two readings compare. A partitioned table's triggers are
+/// its partitions' too.
 const LISTS: &str = "
-WITH RECURSIVE whole_table AS (
+WITH whole_table AS (
     SELECT o.oid, coalesce(p.relid::pg_catalog.oid, o.oid) AS part
       FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS o (oid)
       LEFT JOIN LATERAL pg_catalog.pg_partition_tree(o.oid::pg_catalog.regclass) p ON true
-), attribute AS (
-    SELECT a.attrelid, a.attname::text AS attname, a.atttypid
-      FROM pg_catalog.pg_attribute a
-     WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped
-), part AS (
-    SELECT DISTINCT atttypid AS whole, atttypid AS type FROM attribute
-    UNION
-    SELECT p.whole, x.type
-      FROM part p
-      JOIN pg_catalog.pg_type t ON t.oid = p.type
-      CROSS JOIN LATERAL (
-            SELECT t.typbasetype AS type WHERE t.typtype = 'd'
-            UNION ALL
-            SELECT t.typelem WHERE t.typelem <> 0 AND t.typlen = -1
-            UNION ALL
-            SELECT r.rngsubtype FROM pg_catalog.pg_range r
-             WHERE r.rngtypid = t.oid OR
-                   (pg_catalog.to_jsonb(r) ->> 'rngmultitypid')::oid = t.oid
-            UNION ALL
-            SELECT a.atttypid FROM pg_catalog.pg_attribute a
-             WHERE t.typtype = 'c' AND a.attrelid = t.typrelid
-               AND a.attnum > 0 AND NOT a.attisdropped) x
-), checked AS (
-    SELECT p.whole, pg_catalog.format_type(t.oid, NULL) AS domain
-      FROM part p JOIN pg_catalog.pg_type t ON t.oid = p.type
-     WHERE t.typtype = 'd'
-       AND (t.typnotnull OR EXISTS (SELECT FROM pg_catalog.pg_constraint k
-                                     WHERE k.contypid = t.oid AND k.contype = 'c'))
 )
 SELECT oid, list, name FROM (
     SELECT DISTINCT w.oid, l.list, t.tgname::text AS name
@@ -63,9 +34,6 @@ SELECT oid, list, name FROM (
     UNION ALL
     SELECT k.conrelid, 'exclusion', k.conname::text FROM pg_catalog.pg_constraint k
      WHERE k.conrelid = ANY ($1) AND k.contype = 'x'
-    UNION ALL
-    SELECT DISTINCT a.attrelid, 'domain', a.attname || ': ' || d.domain
-      FROM attribute a JOIN checked d ON d.whole = a.atttypid
     UNION ALL
     SELECT DISTINCT k.confrelid, 'referenced', pg_catalog.quote_ident(n.nspname) || '.'
                                                || pg_catalog.quote_ident(c.relname)
@@ -122,7 +90,6 @@ pub(super) fn read(
             "truncate" => &mut of_table.truncate_triggers,
             "rule" => &mut of_table.rules,
             "exclusion" => &mut of_table.exclusions,
-            "domain" => &mut of_table.domain_checks,
             "referenced" => &mut of_table.referenced_by,
             other => unreachable!("the query has no list {other}"),
         };
@@ -131,6 +98,11 @@ pub(super) fn read(
     for (table, check) in constraints::checks(client, oids, version_num)? {
         if let Some(of_table) = features.get_mut(&table) {
             of_table.checks.push(check);
+        }
+    }
+    for (table, check) in constraints::domain_checks(client, oids)? {
+        if let Some(of_table) = features.get_mut(&table) {
+            of_table.domain_checks.push(check);
         }
     }
     for (table, foreign_key) in constraints::foreign_keys(client, oids, version_num)? {

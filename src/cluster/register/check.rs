@@ -1,4 +1,5 @@
-//! Checks rows that are in place against CHECK constraints and foreign keys, by queries.
+//! Checks rows that are in place against CHECK constraints, those of domains too, and foreign keys, by
+//! queries.
 //!
 //! A table's CHECK constraints are evaluated in one scan, a foreign key by a join that keeps
 //! the rows without a partner, as ALTER TABLE ADD FOREIGN KEY does; the server does both in
@@ -10,8 +11,8 @@ use pgformat::ids::Tid;
 use postgres::{Client, SimpleQueryMessage};
 
 use super::Registration;
-use crate::catalog::{ForeignKey, Relation, quote_ident};
-use crate::error::{Class, Error, Result};
+use crate::catalog::{Check, DomainCheck, ForeignKey, Relation, quote_ident};
+use crate::error::{Class, Error, Place, Result};
 
 /// COPY shows so many bytes of each value of a failing row.
 ///
@@ -19,7 +20,7 @@ use crate::error::{Class, Error, Result};
 const SHOWN_BYTES: usize = 64;
 
 /// The indexes that the server builds may still be empty when rows are checked.
-const WITHOUT_INDEXES: &str = "SET LOCAL enable_indexscan = off;
+pub(super) const WITHOUT_INDEXES: &str = "SET LOCAL enable_indexscan = off;
              SET LOCAL enable_indexonlyscan = off;
              SET LOCAL enable_bitmapscan = off";
 
@@ -35,7 +36,7 @@ pub struct CheckMeans {
 impl CheckMeans {
     /// `constraint_exclusion` would have the planner believe the very constraint that is
     /// checked. The scan must begin at the first block where the first row is asked for.
-    fn settings(self) -> String {
+    pub(super) fn settings(self) -> String {
         let share_kb = self.memory_bytes / (self.workers + 1) / 1024;
         format!(
             "SET LOCAL constraint_exclusion = off;
@@ -50,42 +51,90 @@ impl CheckMeans {
     }
 }
 
+/// CHECK constraints that rows are held against, each list in the order of evaluation.
+#[derive(Debug, Clone, Default)]
+pub struct RowChecks<'a> {
+    /// Those of domains, which COPY evaluates while it reads a row's fields.
+    pub domains: Vec<&'a DomainCheck>,
+    /// Those of the table.
+    pub table: &'a [Check],
+}
+
+impl RowChecks<'_> {
+    /// The table with what its columns' domains say of its rows, as an item of FROM. The item of
+    /// each constraint has one column, which is not named anywhere else.
+    ///
+    /// Within a domain's condition VALUE parses as the name of a column, here of the only one.
+    fn rows_of(&self, table: &str) -> String {
+        let checks = self.domains.iter().enumerate();
+        let checked = checks.map(|(number, check)| {
+            format!(
+                "LATERAL (SELECT ({}) IS FALSE FROM (SELECT {}) AS v (value))
+                 AS pgpagewrite_domain_{number} (pgpagewrite_refused)",
+                check.condition, check.value
+            )
+        });
+        let items: Vec<String> = std::iter::once(format!("ONLY {table}"))
+            .chain(checked)
+            .collect();
+        items.join(", ")
+    }
+
+    /// For each domain constraint whether it refuses a row.
+    fn domains_refuse(&self) -> impl Iterator<Item = String> {
+        (0..self.domains.len())
+            .map(|number| format!("pgpagewrite_domain_{number}.pgpagewrite_refused"))
+    }
+}
+
 /// A row that a constraint refuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Where it stands in the heap, if that is known.
     pub tid: Option<Tid>,
+    /// The row whose key it has too.
+    pub other: Option<Tid>,
+    /// The field, where one is refused: without a file and a line.
+    pub field: Place,
     /// The error as COPY words it.
     pub error: Error,
 }
 
+impl Violation {
+    /// Of a row that is not known.
+    pub(super) fn somewhere(error: Error) -> Violation {
+        Violation {
+            tid: None,
+            other: None,
+            field: Place::default(),
+            error,
+        }
+    }
+}
+
 impl Registration<'_> {
-    /// Evaluates the CHECK constraints of a table whose files were put, unless they are `trusted`,
-    /// and a partition's bounds; its indexes need not be complete.
+    /// Evaluates CHECK constraints of a table whose files were put, and a partition's bounds; its
+    /// indexes need not be complete.
     ///
-    /// Of several bad rows the first is told, of a row's constraints the first by name: what COPY
-    /// would have met.
+    /// Of several bad rows the first is told, of a row's constraints the first: what COPY would
+    /// have met.
     ///
     /// # Errors
     /// Those of the connection. What a constraint's expression raises is a violation.
     pub fn check_rows(
         &mut self,
         relation: &Relation,
-        trusted: bool,
+        checks: &RowChecks<'_>,
         means: CheckMeans,
     ) -> Result<Option<Violation>> {
-        let checks = if trusted {
-            &[]
-        } else {
-            relation.features.checks.as_slice()
-        };
         // COPY looks at a partition's bounds last.
-        let failing: Vec<String> = checks
+        let of_table = checks
+            .table
             .iter()
             .map(|check| &check.condition)
             .chain(&relation.features.partition_constraint)
-            .map(|condition| format!("({condition}) IS FALSE"))
-            .collect();
+            .map(|condition| format!("({condition}) IS FALSE"));
+        let failing: Vec<String> = checks.domains_refuse().chain(of_table).collect();
         if failing.is_empty() {
             return Ok(None);
         }
@@ -94,20 +143,24 @@ impl Registration<'_> {
             .enumerate()
             .map(|(number, failing)| format!("WHEN {failing} THEN {number}"))
             .collect();
-        let table = relation.qualified_name();
+        let rows_of = checks.rows_of(&relation.qualified_name());
         // The server evaluates the arms of OR from left to right.
         let failing = failing.join(" OR ");
-        let first = format!(
-            "SELECT pg_catalog.min(ctid)::pg_catalog.text FROM ONLY {table} WHERE {failing}"
-        );
+        let first =
+            format!("SELECT pg_catalog.min(ctid)::pg_catalog.text FROM {rows_of} WHERE {failing}");
         let settings = format!("{}; {WITHOUT_INDEXES}", means.settings());
         let tid = match self.with_settings(&settings, |client| tid(client, &first)) {
             Ok(None) => return Ok(None),
             Ok(Some(tid)) => tid,
             Err(error) if error.class == Class::Refused => {
-                match self.first_row_in_order(&table, &failing)? {
+                match self.first_row_in_order(&rows_of, &failing)? {
                     Ok(tid) => tid,
-                    Err(violation) => return Ok(Some(violation)),
+                    Err(mut violation) => {
+                        if let Some(tid) = violation.tid {
+                            violation.field = self.raising_field(relation, checks, tid)?;
+                        }
+                        return Ok(Some(violation));
+                    }
                 }
             }
             Err(error) => return Err(error),
@@ -116,13 +169,30 @@ impl Registration<'_> {
             .client()
             .query_one(
                 &format!(
-                    "SELECT CASE {} END FROM ONLY {table} WHERE ctid = '{}'",
+                    "SELECT CASE {} END FROM {rows_of} WHERE ctid = '{}'",
                     arms.join(" "),
                     text(tid)
                 ),
                 &[],
             )?
             .get(0);
+        let which = which as usize;
+        if let Some(check) = checks.domains.get(which) {
+            let error = Error::refused(
+                "23514",
+                format!(
+                    "value for domain {} violates check constraint \"{}\"",
+                    check.domain, check.name
+                ),
+            );
+            return Ok(Some(Violation {
+                tid: Some(tid),
+                other: None,
+                field: self.field(relation, check, tid)?,
+                error,
+            }));
+        }
+        let check = checks.table.get(which - checks.domains.len());
         let columns: Vec<&str> = relation
             .columns
             .iter()
@@ -134,7 +204,7 @@ impl Registration<'_> {
             .iter()
             .map(|value| shown(value.as_deref()))
             .collect();
-        let violated = match checks.get(which as usize) {
+        let violated = match check {
             Some(check) => format!("check constraint \"{}\"", check.name),
             None => "partition constraint".to_owned(),
         };
@@ -148,6 +218,8 @@ impl Registration<'_> {
         .with_detail(format!("Failing row contains ({}).", values.join(", ")));
         Ok(Some(Violation {
             tid: Some(tid),
+            other: None,
+            field: Place::default(),
             error,
         }))
     }
@@ -208,6 +280,8 @@ impl Registration<'_> {
         .with_detail(detail);
         Ok(Some(Violation {
             tid: Some(tid),
+            other: None,
+            field: Place::default(),
             error,
         }))
     }
@@ -228,7 +302,7 @@ impl Registration<'_> {
     }
 
     /// Runs queries with these settings, and gives the settings back as they were.
-    fn with_settings<T>(
+    pub(super) fn with_settings<T>(
         &mut self,
         settings: &str,
         work: impl FnOnce(&mut Client) -> Result<T>,
@@ -248,7 +322,7 @@ impl Registration<'_> {
     /// which `failing` is true or raises one.
     fn first_row_in_order(
         &mut self,
-        table: &str,
+        rows_of: &str,
         failing: &str,
     ) -> Result<std::result::Result<Tid, Violation>> {
         let alone = CheckMeans {
@@ -256,8 +330,7 @@ impl Registration<'_> {
             memory_bytes: 0,
         };
         let alone = format!("{}; {WITHOUT_INDEXES}", alone.settings());
-        let query =
-            format!("SELECT ctid::pg_catalog.text FROM ONLY {table} WHERE {failing} LIMIT 1");
+        let query = format!("SELECT ctid::pg_catalog.text FROM {rows_of} WHERE {failing} LIMIT 1");
         let error = match self.with_settings(&alone, |client| tid(client, &query)) {
             Ok(Some(tid)) => return Ok(Ok(tid)),
             Ok(None) => Error::refused("XX000", "a constraint's expression raised an error once"),
@@ -270,7 +343,7 @@ impl Registration<'_> {
         let mut raises = |from: Tid, to: Tid| -> Result<bool> {
             let rows = format!("ctid >= '{}' AND ctid < '{}'", text(from), text(to));
             let query = format!(
-                "SELECT pg_catalog.min(ctid)::pg_catalog.text FROM ONLY {table}
+                "SELECT pg_catalog.min(ctid)::pg_catalog.text FROM {rows_of}
                   WHERE {rows} AND CASE WHEN {rows} THEN {failing} END"
             );
             match self.with_settings(&alone, |client| tid(client, &query)) {
@@ -285,7 +358,7 @@ impl Registration<'_> {
         let (mut low, mut high) = (0, 1);
         while !raises(start, block(high))? {
             if high == u32::MAX {
-                return Ok(Err(Violation { tid: None, error }));
+                return Ok(Err(Violation::somewhere(error)));
             }
             (low, high) = (high, high.saturating_mul(2));
         }
@@ -312,8 +385,46 @@ impl Registration<'_> {
         }
         Ok(Err(Violation {
             tid: Some(in_block(first)),
+            other: None,
+            field: Place::default(),
             error,
         }))
+    }
+
+    /// The field whose domain's condition raises an error at a row, if any does.
+    fn raising_field(
+        &mut self,
+        relation: &Relation,
+        checks: &RowChecks<'_>,
+        tid: Tid,
+    ) -> Result<Place> {
+        let rows_of = checks.rows_of(&relation.qualified_name());
+        let conditions: Vec<String> = checks.domains_refuse().collect();
+        for (check, refused) in checks.domains.iter().zip(conditions) {
+            let query = format!(
+                "SELECT {refused} FROM {rows_of} WHERE ctid = '{}'",
+                text(tid)
+            );
+            let asked = self.with_settings("", |client| Ok(client.execute(&query, &[])?));
+            match asked {
+                Ok(_) => {}
+                Err(error) if error.class == Class::Refused => {
+                    return self.field(relation, check, tid);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Place::default())
+    }
+
+    /// The field that a domain refuses, with its value as its type prints it.
+    fn field(&mut self, relation: &Relation, check: &DomainCheck, tid: Tid) -> Result<Place> {
+        let value = self.values(relation, &[&check.column], tid)?;
+        Ok(Place {
+            column: Some(check.column.clone()),
+            value: value.into_iter().next().flatten().map(|v| shown(Some(&v))),
+            ..Place::default()
+        })
     }
 
     /// Columns of a row as text, by their types' output functions.

@@ -2,6 +2,7 @@
 
 use super::super::Build;
 use super::super::built::{BuiltFork, BuiltTable};
+use super::super::constraints;
 use super::super::plan::{How, TablePlan};
 use super::copy::take_stock;
 use super::manifest::{Manifest, StagedTable, forks, server_facts};
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 impl Build<'_> {
     /// Refuses tables that no stage can hold: rows that the server's COPY must read are nowhere
-    /// but in the server, and values of sequences may be another's by the time of the register.
+    /// but in the server, values of sequences may be another's by the time of the register, and the
+    /// stage does not tell nulls of the input from those of columns that it does not have.
     pub(in crate::load) fn refuse_to_stage(tables: &[TablePlan]) -> Result<()> {
         for table in tables {
             let reason = match &table.how {
@@ -22,7 +24,14 @@ impl Build<'_> {
                     "its defaults or generated columns belong to the transaction that loads it"
                         .to_owned()
                 }
-                How::Native(_) => continue,
+                How::Native(_) => match constraints::null_unchecked(table) {
+                    None => continue,
+                    Some(check) => format!(
+                        "column {} is not in the input, and its domain {} has CHECK constraint {}, \
+                         which COPY does not hold against it",
+                        check.column, check.domain, check.name
+                    ),
+                },
             };
             return Err(Error::unsupported(format!(
                 "{} cannot be staged: {reason}",
