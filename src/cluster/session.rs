@@ -251,6 +251,11 @@ pub(super) fn plan_tables(
     let mut planned = read::relations(client, &oids, with_size)?;
     planned.iter().try_for_each(read::refuse_unsupported)?;
     scratch::fill_allequalimage(client, &facts.data_directory, &mut planned)?;
+    for table in planned.iter_mut().filter(|t| t.kind == 'p') {
+        let mut tree = read::partition_tree(client, table.oid, with_size)?;
+        scratch::fill_allequalimage(client, &facts.data_directory, &mut tree.leaves)?;
+        table.partitions = Some(Box::new(tree));
+    }
     facts.check_lock_capacity(lock_count(&planned))?;
     Ok(planned)
 }

@@ -11,11 +11,11 @@
 
 use super::Build;
 use super::built::BuiltTable;
-use super::plan::{How, TablePlan, constraint_names};
+use super::plan::{How, Part, TablePlan, constraint_names};
 use super::report::{ConstraintKind, ConstraintReport};
 use crate::catalog::Index;
-use crate::cluster::register::{CheckMeans, Registration, Violation};
-use crate::error::{Place, Result};
+use crate::cluster::register::{CheckMeans, Registration, RowChecks, Violation};
+use crate::error::{Class, Error, Place, Result};
 use std::time::{Duration, Instant};
 
 impl Build<'_> {
@@ -27,12 +27,18 @@ impl Build<'_> {
         tables: &[TablePlan],
         built: &[Option<BuiltTable>],
     ) -> Result<Vec<Duration>> {
+        let which = |table: &TablePlan| RowChecks {
+            constraints: checks_constraints(table),
+            // Rows that were routed are where they belong.
+            bounds: matches!(table.part, Part::Whole)
+                && table.relation.features.partition_constraint.is_some(),
+        };
         let rows_are_checked = |table: &TablePlan| {
-            checks_constraints(table) || table.relation.features.partition_constraint.is_some()
+            let which = which(table);
+            which.constraints || which.bounds
         };
         self.timed(tables, built, rows_are_checked, |table, built| {
-            let trusted = !checks_constraints(table);
-            let violation = registration.check_rows(&table.relation, trusted, self.means())?;
+            let violation = registration.check_rows(&table.relation, which(table), self.means())?;
             refuse(registration, table, built, violation)
         })
     }
@@ -73,21 +79,40 @@ impl Build<'_> {
         these: impl Fn(&TablePlan) -> bool,
         mut work: impl FnMut(&TablePlan, &BuiltTable) -> Result<()>,
     ) -> Result<Vec<Duration>> {
-        tables
-            .iter()
-            .zip(built)
-            .map(|(table, built)| {
-                let begun = Instant::now();
-                match built {
-                    Some(built) if built.rows > 0 && these(table) => {
-                        self.check_interrupt()?;
-                        work(table, built)?;
-                        Ok(begun.elapsed())
+        let mut times = vec![Duration::ZERO; tables.len()];
+        // Of the leaves that share an input, the first of their errors by its line.
+        let mut first: Option<(usize, Error)> = None;
+        for (number, (table, built)) in tables.iter().zip(built).enumerate() {
+            let root = table.part.root_of_leaf();
+            if let Some((of, _)) = &first
+                && root != Some(*of)
+            {
+                break;
+            }
+            let Some(built) = built.as_ref().filter(|built| built.rows > 0) else {
+                continue;
+            };
+            if !table.part.has_rows() || !these(table) {
+                continue;
+            }
+            self.check_interrupt()?;
+            let begun = Instant::now();
+            let done = work(table, built);
+            times[number] = begun.elapsed();
+            match (done, root) {
+                (Ok(()), _) => {}
+                (Err(error), Some(root)) if error.class == Class::Refused => {
+                    let comes_first = |(_, other): &(usize, Error)| {
+                        built.place(&error) < built.place(other)
+                    };
+                    if first.as_ref().is_none_or(comes_first) {
+                        first = Some((root, error));
                     }
-                    _ => Ok(Duration::ZERO),
                 }
-            })
-            .collect()
+                (Err(error), _) => return Err(error),
+            }
+        }
+        first.map_or(Ok(times), |(_, error)| Err(error))
     }
 }
 

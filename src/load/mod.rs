@@ -20,6 +20,7 @@ mod plan;
 mod progress;
 pub mod report;
 pub mod restore;
+mod route;
 mod seal;
 mod server_copy;
 mod settings;
@@ -242,7 +243,12 @@ impl<'o> Build<'o> {
         self.report.register = registering.elapsed();
         Ok((
             self.report,
-            tables.into_iter().map(|t| t.relation).collect(),
+            tables
+                .into_iter()
+                // Statistics of a partitioned table are gathered with those of its partitions.
+                .filter(|table| table.part.has_inputs())
+                .map(|table| table.relation)
+                .collect(),
         ))
     }
 
@@ -265,10 +271,10 @@ impl<'o> Build<'o> {
         around: Option<&mut dyn Around>,
     ) -> Result<()> {
         staging.check()?;
-        registration.take(self.to_register_all(tables))?;
-        let staged: Vec<StagedTable> = tables
-            .iter()
-            .zip(&built)
+        let taken = tables.iter().zip(&built).filter(|(t, b)| is_taken(t, b.as_ref()));
+        registration.take(taken.clone().map(|(t, _)| self.to_register(t)).collect())?;
+        let staged: Vec<StagedTable> = taken
+            .filter(|(table, _)| table.part.has_rows())
             .filter_map(|(t, b)| Some(stage(t, b.as_ref()?)))
             .collect();
         registration.put(&staged)?;
@@ -375,10 +381,12 @@ impl<'o> Build<'o> {
                 database_collation: Some(&view.database_collation),
                 claimed_sequences: &claimed_sequences,
             };
-            let table = plan::plan_table(relation, sources, &server, self.options)?;
+            let number = tables.len();
+            let planned = plan::plan_table(relation, sources, &server, self.options, number)?;
             claimed_sequences.extend(of_table);
-            self.report.notes.extend(table.notes.iter().cloned());
-            tables.push(table);
+            let notes = planned.iter().flat_map(|table| &table.notes);
+            self.report.notes.extend(notes.cloned());
+            tables.extend(planned);
         }
         Ok(tables)
     }
@@ -387,8 +395,8 @@ impl<'o> Build<'o> {
         TableToRegister {
             relation: table.relation.clone(),
             truncate_allowed: self.options.truncate,
-            native: matches!(table.how, How::Native(_)),
-            checks_references: matches!(&table.how, How::Native(n) if n.checks_constraints),
+            native: matches!(table.how, How::Native(_)) && table.part.has_rows(),
+            checks_references: constraints::checks_constraints(table) && table.part.has_rows(),
         }
     }
 
@@ -404,6 +412,7 @@ impl<'o> Build<'o> {
             .iter()
             .zip(built)
             .map(|(table, built)| match &table.how {
+                How::Native(_) if !is_taken(table, built.as_ref()) => Ok(None),
                 How::Native(native) => {
                     for (index, _) in plan::server_indexes(&table.relation, native) {
                         self.check_interrupt()?;
@@ -439,11 +448,13 @@ impl<'o> Build<'o> {
     ) {
         let name = table.relation.display_name();
         let (native, built) = match (&table.how, built) {
+            (How::Native(_), Some(built)) if !is_taken(table, Some(&built)) => return,
             (How::Native(native), Some(built)) => (native, built),
             (How::Server(reason), _) => {
                 let (rows, input_bytes) = copied.unwrap_or_default();
                 self.report.tables.push(TableReport {
                     name,
+                    is_leaf: false,
                     by: By::Server(reason.clone()),
                     rows,
                     input_bytes,
@@ -484,6 +495,7 @@ impl<'o> Build<'o> {
             .collect();
         self.report.tables.push(TableReport {
             name,
+            is_leaf: !table.part.has_inputs(),
             by: By::Native,
             rows: built.rows,
             input_bytes: built.input_bytes,
@@ -499,6 +511,11 @@ impl<'o> Build<'o> {
             times: built.times,
         });
     }
+}
+
+/// Whether a table is part of the registration: a leaf that has no rows is left as it is.
+fn is_taken(table: &TablePlan, built: Option<&BuiltTable>) -> bool {
+    table.part.has_inputs() || built.is_some_and(|built| built.rows > 0)
 }
 
 /// The sources by table, tables in the order of their first source.

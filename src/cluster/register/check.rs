@@ -59,9 +59,18 @@ pub struct Violation {
     pub error: Error,
 }
 
+/// Which of a table's rules its rows are looked through for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowChecks {
+    /// CHECK constraints.
+    pub constraints: bool,
+    /// The bounds of a partition.
+    pub bounds: bool,
+}
+
 impl Registration<'_> {
-    /// Evaluates the CHECK constraints of a table whose files were put, unless they are `trusted`,
-    /// and a partition's bounds; its indexes need not be complete.
+    /// Evaluates the CHECK constraints of a table whose files were put, and a partition's bounds,
+    /// as `which` has it; its indexes need not be complete.
     ///
     /// Of several bad rows the first is told, of a row's constraints the first by name: what COPY
     /// would have met.
@@ -71,19 +80,19 @@ impl Registration<'_> {
     pub fn check_rows(
         &mut self,
         relation: &Relation,
-        trusted: bool,
+        which: RowChecks,
         means: CheckMeans,
     ) -> Result<Option<Violation>> {
-        let checks = if trusted {
-            &[]
-        } else {
-            relation.features.checks.as_slice()
+        let checks = match which.constraints {
+            true => relation.features.checks.as_slice(),
+            false => &[],
         };
+        let bounds = relation.features.partition_constraint.as_ref();
         // COPY looks at a partition's bounds last.
         let failing: Vec<String> = checks
             .iter()
             .map(|check| &check.condition)
-            .chain(&relation.features.partition_constraint)
+            .chain(bounds.filter(|_| which.bounds))
             .map(|condition| format!("({condition}) IS FALSE"))
             .collect();
         if failing.is_empty() {

@@ -39,7 +39,7 @@ use std::time::Duration;
 use pgformat::ids::Oid;
 use postgres::Client;
 
-pub use check::{CheckMeans, Violation};
+pub use check::{CheckMeans, RowChecks, Violation};
 pub use commit::Committed;
 pub use empty::refuse_unemptyable;
 pub use sequences::SequenceMove;
