@@ -102,9 +102,8 @@ impl Build<'_> {
             match (done, root) {
                 (Ok(()), _) => {}
                 (Err(error), Some(root)) if error.class == Class::Refused => {
-                    let comes_first = |(_, other): &(usize, Error)| {
-                        built.place(&error) < built.place(other)
-                    };
+                    let comes_first =
+                        |(_, other): &(usize, Error)| built.place(&error) < built.place(other);
                     if first.as_ref().is_none_or(comes_first) {
                         first = Some((root, error));
                     }

@@ -108,7 +108,8 @@ impl Build<'_> {
         // A heap and its map at the least.
         let file_count = |i: &usize| {
             let part = std::iter::once(*i).chain(tables[*i].part.leaves());
-            part.map(|i| 2 + tables[i].relation.indexes.len()).sum::<usize>()
+            part.map(|i| 2 + tables[i].relation.indexes.len())
+                .sum::<usize>()
         };
         let many = native.iter().map(file_count).sum::<usize>() > MANY_FILES;
         let shares = sort_shares(&input_sizes(&opened), budget.sort_bytes);

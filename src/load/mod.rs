@@ -271,7 +271,10 @@ impl<'o> Build<'o> {
         around: Option<&mut dyn Around>,
     ) -> Result<()> {
         staging.check()?;
-        let taken = tables.iter().zip(&built).filter(|(t, b)| is_taken(t, b.as_ref()));
+        let taken = tables
+            .iter()
+            .zip(&built)
+            .filter(|(t, b)| is_taken(t, b.as_ref()));
         registration.take(taken.clone().map(|(t, _)| self.to_register(t)).collect())?;
         let staged: Vec<StagedTable> = taken
             .filter(|(table, _)| table.part.has_rows())
@@ -371,6 +374,7 @@ impl<'o> Build<'o> {
     ) -> Result<Vec<TablePlan>> {
         let mut tables = Vec::with_capacity(relations.len());
         let mut claimed_sequences = HashSet::new();
+        let targets: HashSet<Oid> = relations.iter().map(|relation| relation.oid).collect();
         for (relation, (_, sources)) in relations.into_iter().zip(sources) {
             let of_table: Vec<Oid> = defaults::sequences_of(&relation).collect();
             let server = ServerView {
@@ -380,6 +384,7 @@ impl<'o> Build<'o> {
                 input_map: view.input_map.as_ref(),
                 database_collation: Some(&view.database_collation),
                 claimed_sequences: &claimed_sequences,
+                targets: &targets,
             };
             let number = tables.len();
             let planned = plan::plan_table(relation, sources, &server, self.options, number)?;

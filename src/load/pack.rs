@@ -311,7 +311,12 @@ impl<'p> Packer<'p> {
         }
         if let Some(index) = null_refused {
             let relation = self.relation;
-            return Err(PackError::of_null((relation, index), relation, builder, record));
+            return Err(PackError::of_null(
+                (relation, index),
+                relation,
+                builder,
+                record,
+            ));
         }
         self.rows.finish_row(record)
     }

@@ -824,11 +824,8 @@ impl<'a> Build<'_, 'a> {
             .relation
             .toast
             .expect("values went to a TOAST table");
-        let file = RelationFile::create(
-            &table.heap_dir,
-            &toast.index_oid.to_string(),
-            table.files,
-        )?;
+        let file =
+            RelationFile::create(&table.heap_dir, &toast.index_oid.to_string(), table.files)?;
         let pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
         let mut builder = ToastIndexBuilder::new(self.workshop.settings.version, pages);
         let mut tuples = 0;
@@ -1009,11 +1006,7 @@ impl<'a> TableBuild<'a> {
 }
 
 impl<'a> RelationBuild<'a> {
-    fn new(
-        job: RelationJob<'a>,
-        files: FileOptions,
-        sort_bytes: usize,
-    ) -> RelationBuild<'a> {
+    fn new(job: RelationJob<'a>, files: FileOptions, sort_bytes: usize) -> RelationBuild<'a> {
         let relation = &job.table.relation;
         let file = |oid: Oid| RelationFile::deferred(&job.heap_dir, &oid.to_string(), files);
         RelationBuild {
@@ -1036,11 +1029,12 @@ impl<'a> RelationBuild<'a> {
     /// What sorts each native index's keys.
     fn sorters(&self) -> &[RwLock<Option<Sorter>>] {
         self.sorters.get_or_init(|| {
-            let sorter = |spec: &IndexSpec| {
-                Sorter::new(spec.clone(), self.sort_bytes, &self.temp_dir)
-            };
+            let sorter =
+                |spec: &IndexSpec| Sorter::new(spec.clone(), self.sort_bytes, &self.temp_dir);
             let specs = self.specs.iter();
-            specs.map(|(_, spec)| RwLock::new(Some(sorter(spec)))).collect()
+            specs
+                .map(|(_, spec)| RwLock::new(Some(sorter(spec))))
+                .collect()
         })
     }
 

@@ -9,9 +9,7 @@ use super::options::{BuildOptions, ForceColumns, InputFormat, InputOptions};
 use super::report::ConstraintKind;
 use super::route::Routing;
 use super::source_spec::{InputSource, Rows, SourceSpec};
-use crate::catalog::{
-    Collation, Column, Index, KeyOrders, PartitionTree, Relation, quote_ident,
-};
+use crate::catalog::{Collation, Column, Index, KeyOrders, PartitionTree, Relation, quote_ident};
 use crate::error::{Class, Error, Place, Result, ValueError};
 use crate::record::encoding::Encoding;
 use crate::record::format::{CopyOptions, Format, Header, InputColumn, Kind};
@@ -173,6 +171,8 @@ pub struct ServerView<'a> {
     pub database_collation: Option<&'a Collation>,
     /// Sequences that tables before this one draw from.
     pub claimed_sequences: &'a HashSet<Oid>,
+    /// The tables that inputs are named for.
+    pub targets: &'a HashSet<Oid>,
 }
 
 /// Plans one table with all sources that name it, the table of this number of the load. The leaves
@@ -231,6 +231,12 @@ fn plan_leaves(
     options: &BuildOptions,
 ) -> Result<Vec<TablePlan>, String> {
     let plan_leaf = |leaf: Relation| {
+        if server.targets.contains(&leaf.oid) {
+            return Err(format!(
+                "partition {} is loaded by itself too",
+                leaf.display_name()
+            ));
+        }
         let native = native_leaf(&leaf, server, options)
             .map_err(|reason| format!("partition {}: {reason}", leaf.display_name()))?;
         Ok(TablePlan {

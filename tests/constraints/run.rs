@@ -135,8 +135,13 @@ fn prepare(server: &Server, case: &Case) -> Client {
 fn rows(client: &mut Client, case: &Case) -> String {
     let mut rows = String::new();
     for (table, _) in case.inputs {
-        let partitioned = format!("SELECT relkind = 'p' FROM pg_class WHERE oid = '{table}'::regclass");
-        let is_partitioned: bool = client.query_one(&partitioned, &[]).expect("its kind").get(0);
+        let table = table.split_once('(').map_or(*table, |(name, _)| name);
+        let partitioned =
+            format!("SELECT relkind = 'p' FROM pg_class WHERE oid = '{table}'::regclass");
+        let is_partitioned: bool = client
+            .query_one(&partitioned, &[])
+            .expect("its kind")
+            .get(0);
         let only = if is_partitioned { "" } else { "ONLY" };
         let query = format!(
             "SELECT tableoid::regclass::text || ctid::text || r::text FROM {only} {table} AS r

@@ -63,7 +63,10 @@ impl HashFunction {
             "uuid_ops" | "macaddr_ops" | "macaddr8_ops" => HashFunction::Bytes,
             "name_ops" => HashFunction::Name,
             "numeric_ops" => HashFunction::Numeric,
-            "text_ops" | "varchar_ops" | "text_pattern_ops" | "varchar_pattern_ops"
+            "text_ops"
+            | "varchar_ops"
+            | "text_pattern_ops"
+            | "varchar_pattern_ops"
             | "bytea_ops" => HashFunction::Varlena,
             "bpchar_ops" | "bpchar_pattern_ops" => HashFunction::Bpchar,
             "inet_ops" | "cidr_ops" => HashFunction::Network,
@@ -103,9 +106,7 @@ impl HashFunction {
             }
             HashFunction::Numeric => numeric::hash(varlena::payload(stored), seed),
             HashFunction::Varlena => hash_bytes(varlena::payload(stored), seed),
-            HashFunction::Bpchar => {
-                hash_bytes(without_blanks(varlena::payload(stored)), seed)
-            }
+            HashFunction::Bpchar => hash_bytes(without_blanks(varlena::payload(stored)), seed),
             HashFunction::Network => {
                 let payload = varlena::payload(stored);
                 match network::Address::read(payload) {
@@ -119,7 +120,10 @@ impl HashFunction {
 
 /// A text without the blanks at its end.
 fn without_blanks(text: &[u8]) -> &[u8] {
-    let end = text.iter().rposition(|b| *b != b' ').map_or(0, |last| last + 1);
+    let end = text
+        .iter()
+        .rposition(|b| *b != b' ')
+        .map_or(0, |last| last + 1);
     &text[..end]
 }
 
@@ -189,7 +193,14 @@ impl State {
 
     fn mix(&mut self) {
         let State { a, b, c } = self;
-        for (x, y, z, by) in [(0, 1, 2, 4), (1, 2, 0, 6), (2, 0, 1, 8), (0, 1, 2, 16), (1, 2, 0, 19), (2, 0, 1, 4)] {
+        for (x, y, z, by) in [
+            (0, 1, 2, 4),
+            (1, 2, 0, 6),
+            (2, 0, 1, 8),
+            (0, 1, 2, 16),
+            (1, 2, 0, 19),
+            (2, 0, 1, 4),
+        ] {
             let mut words = [*a, *b, *c];
             words[x] = words[x].wrapping_sub(words[z]) ^ words[z].rotate_left(by);
             words[z] = words[z].wrapping_add(words[y]);

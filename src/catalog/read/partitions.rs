@@ -104,8 +104,11 @@ fn keys(
     let core: Vec<bool> = row.get(8);
     let collation_oids: Vec<Oid> = row.get(9);
     let mut keys = Vec::with_capacity(columns.len());
-    for (((column, opclass), opclass_is_core), oid) in
-        columns.into_iter().zip(opclasses).zip(core).zip(collation_oids)
+    for (((column, opclass), opclass_is_core), oid) in columns
+        .into_iter()
+        .zip(opclasses)
+        .zip(core)
+        .zip(collation_oids)
     {
         if oid != 0 && !collations.contains_key(&oid) {
             collations.insert(oid, collation(client, oid)?);

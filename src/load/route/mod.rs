@@ -10,8 +10,8 @@
 //!
 //! PostgreSQL: `src/backend/executor/execPartition.c`, `ExecFindPartition`.
 
-mod rule;
 pub mod rows;
+mod rule;
 
 use super::plan::ServerView;
 use super::plan::key_orders;
@@ -155,7 +155,8 @@ fn plan_table(
     let known = key_orders(server, &libc_version);
     for key in &table.keys {
         let name = key.column.as_ref().ok_or("an expression")?;
-        let number = column_of(root, name).ok_or_else(|| format!("column {name}, which is not the root's"))?;
+        let number = column_of(root, name)
+            .ok_or_else(|| format!("column {name}, which is not the root's"))?;
         let description = root.columns[number].description.as_deref();
         let of_column = |reason: String| format!("column {name}: {reason}");
         if table.strategy == 'h' {

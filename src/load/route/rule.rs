@@ -121,7 +121,11 @@ impl Rule {
         }
         let mut remainders = vec![None; greatest as usize];
         for (modulus, remainder, target) in parts {
-            for place in remainders.iter_mut().skip(remainder as usize).step_by(modulus as usize) {
+            for place in remainders
+                .iter_mut()
+                .skip(remainder as usize)
+                .step_by(modulus as usize)
+            {
                 *place = Some(target);
             }
         }
