@@ -231,14 +231,6 @@ const BY_THE_SERVER: &[Case] = &[
         ..Case::LOADED
     },
     Case {
-        name: "a partition that has an input of its own",
-        schema: "CREATE TABLE t (a int, b int, PRIMARY KEY (a, b)) PARTITION BY LIST (a);
-                 CREATE TABLE p PARTITION OF t FOR VALUES IN (3);
-                 CREATE TABLE q (c int)",
-        inputs: &[("t", "3,1\n3,2\n"), ("p", "3,3\n")],
-        ..Case::LOADED
-    },
-    Case {
         name: "a partitioned table that is a partition",
         schema: LEVELS,
         inputs: &[("high", "15,x,\n16,q,\n")],
