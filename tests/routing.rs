@@ -197,7 +197,7 @@ fn keys_of_every_type_lead_to_the_partitions_that_copy_finds() {
         server.execute(
             DB,
             "CREATE TYPE mood AS ENUM ('sad', 'glad'); ALTER TYPE mood ADD VALUE 'ok' BEFORE 'glad';
-             CREATE DOMAIN counted AS int CHECK (VALUE < 1000)",
+             CREATE DOMAIN counted AS int",
         );
         for (key, expression) in KEYS {
             make_trees(&server, "ours", key, expression);
@@ -321,7 +321,7 @@ fn threads_and_memory_make_no_difference() {
 
 #[test]
 fn a_thousand_partitions_are_loaded_and_the_empty_ones_are_left_alone() {
-    let server = Server::start(16, &[("wal_level", "minimal")]);
+    let mut server = Server::start(16, &[("wal_level", "minimal")]);
     server.execute(
         DB,
         "CREATE TABLE t (a int PRIMARY KEY, b text) PARTITION BY RANGE (a)",
@@ -338,9 +338,6 @@ fn a_thousand_partitions_are_loaded_and_the_empty_ones_are_left_alone() {
         }
         server.execute(DB, &sql);
     }
-    let files = "SELECT md5(string_agg(relfilenode::text, ' ' ORDER BY oid)) FROM pg_class
-                  WHERE relname ~ '^t_[5-9]'";
-    let before = server.value(DB, files);
     let csv = write_csv(
         &server,
         "many.csv",
@@ -349,6 +346,21 @@ fn a_thousand_partitions_are_loaded_and_the_empty_ones_are_left_alone() {
             AND (i::int8 * 7919) % 100000 / 100 NOT BETWEEN 50 AND 99
             AND (i::int8 * 7919) % 100000 / 100 NOT BETWEEN 5 AND 9",
     );
+    // Of few locks the server has enough to route the rows itself.
+    let by_copy = support::run(
+        Command::new(PROGRAM)
+            .args(["build", "--no-analyze", "-d"])
+            .arg(server.conninfo(DB))
+            .arg(format!("t={}", csv.display())),
+    )
+    .expect_success();
+    assert!(by_copy.contains("need more locks"), "{by_copy}");
+    assert_eq!(server.value(DB, "SELECT count(*) FROM t"), "44500");
+    server.restart_with(&[("max_locks_per_transaction", "256")]);
+    server.execute(DB, "TRUNCATE t");
+    let files = "SELECT md5(string_agg(relfilenode::text, ' ' ORDER BY oid)) FROM pg_class
+                  WHERE relname ~ '^t_[5-9]'";
+    let before = server.value(DB, files);
     let report = load(&server, &["--memory", "64MB"], "t", &csv);
     assert_eq!(server.value(DB, "SELECT count(*) FROM t"), "44500");
     assert_eq!(strays(&server, "t"), 0);

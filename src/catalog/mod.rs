@@ -56,7 +56,8 @@ pub struct Relation {
     /// pg_relation_size of the main fork in bytes; 0 when nobody asked (see
     /// [`read::relations`]).
     pub size_bytes: u64,
-    /// Its partitions, where it is partitioned and they were asked for.
+    /// Its partitions, where it is partitioned, they were asked for, and one transaction may lock
+    /// them all.
     pub partitions: Option<Box<PartitionTree>>,
 }
 

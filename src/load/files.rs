@@ -178,10 +178,10 @@ impl Build<'_> {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        let leaves = table.part.leaves();
-        let relations = match table.part.has_rows() {
-            true => number..number + 1,
-            false => leaves,
+        let relations = if table.part.has_rows() {
+            number..number + 1
+        } else {
+            table.part.leaves()
         };
         Ok(TableJob {
             table,

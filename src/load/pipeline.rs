@@ -271,15 +271,13 @@ impl Ordered {
         relations: &[RelationBuild<'_>],
         places: &mut Vec<Places>,
     ) {
-        let mut used = 0;
-        for (number, packed) in packer.filled() {
+        for (used, (number, packed)) in packer.filled().enumerate() {
             if places.len() == used {
                 places.push(Places::default());
             }
             self.relations[number]
                 .get_or_insert_with(|| Box::new(PlacedRows::new(relations[number].table)))
                 .place(&self.reached, first_value_id, packed, &mut places[used]);
-            used += 1;
         }
     }
 }

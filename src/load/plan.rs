@@ -195,7 +195,9 @@ pub fn plan_table(
     let mut leaves = Vec::new();
     let native = native_plan(&relation, &inputs, server, options, &mut notes);
     let native = native.and_then(|native| {
-        if let Some(tree) = tree {
+        if relation.kind == 'p' {
+            let tree =
+                tree.ok_or("its partitions need more locks than one transaction should take")?;
             let routing = Routing::new(&relation, &tree, server)?;
             leaves = plan_leaves(*tree, number, server, options)?;
             let leaves = number + 1..number + 1 + leaves.len();
@@ -289,9 +291,10 @@ fn refuse_constraints(relation: &Relation, options: &BuildOptions) -> Result<(),
     if let Some(index) = relation.indexes.iter().find(|i| i.exclusion && i.unique) {
         return Err(format!("key {} is temporal", index.name));
     }
-    match options.trust_constraints {
-        true => Ok(()),
-        false => only_by_copy(relation),
+    if options.trust_constraints {
+        Ok(())
+    } else {
+        only_by_copy(relation)
     }
 }
 

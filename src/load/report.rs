@@ -182,9 +182,10 @@ impl Report {
         let mut out = String::new();
         for table in &self.tables {
             // Writing to a String does not fail.
-            let input = match table.is_leaf {
-                true => String::new(),
-                false => format!(", {} in", size(table.input_bytes)),
+            let input = if table.is_leaf {
+                String::new()
+            } else {
+                format!(", {} in", size(table.input_bytes))
             };
             let _ = write!(
                 out,

@@ -246,3 +246,59 @@ pub fn hash_u32(value: u32, seed: u64) -> u64 {
     state.add([value, 0, 0]);
     state.finish()
 }
+
+// That the numbers are the server's is proved by tests/routing.rs, which asks servers.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(function: HashFunction, stored: &[u8]) -> u64 {
+        function.hash(stored, PARTITION_SEED)
+    }
+
+    #[test]
+    fn a_number_has_one_hash_in_every_width() {
+        for value in [0_i16, 1, -1, i16::MIN, i16::MAX] {
+            let narrow = hash(HashFunction::Int2, &value.to_le_bytes());
+            let middle = hash(HashFunction::Int4, &i32::from(value).to_le_bytes());
+            let wide = hash(HashFunction::Int8, &i64::from(value).to_le_bytes());
+            assert_eq!((narrow, middle), (middle, wide), "{value}");
+        }
+        for value in [0.0_f32, -0.0, 1.5, f32::NAN, -f32::NAN, f32::INFINITY] {
+            let narrow = hash(HashFunction::Float4, &value.to_le_bytes());
+            let wide = hash(HashFunction::Float8, &f64::from(value).to_le_bytes());
+            assert_eq!(narrow, wide, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_equal_has_one_hash() {
+        let text = |payload: &[u8]| {
+            let mut stored = vec![varlena::short_header(payload.len() + 1)];
+            stored.extend(payload);
+            stored
+        };
+        let blank = hash(HashFunction::Bpchar, &text(b"ab   "));
+        assert_eq!(blank, hash(HashFunction::Bpchar, &text(b"ab")));
+        assert_ne!(
+            hash(HashFunction::Varlena, &text(b"ab ")),
+            hash(HashFunction::Varlena, &text(b"ab"))
+        );
+        // A varlena with a full header has the hash of the same one with a short header.
+        let mut full = varlena::full_header(varlena::HEADER_BYTES + 2).to_vec();
+        full.extend(b"ab");
+        assert_eq!(
+            hash(HashFunction::Varlena, &full),
+            hash(HashFunction::Varlena, &text(b"ab"))
+        );
+    }
+
+    #[test]
+    fn every_length_of_the_last_block_counts() {
+        let bytes: Vec<u8> = (1..=40).collect();
+        let hashes: Vec<u64> = (0..=40).map(|n| hash_bytes(&bytes[..n], 1)).collect();
+        for (n, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[..n].contains(hash), "{n}");
+        }
+    }
+}

@@ -157,9 +157,14 @@ fn bound(nodes: &str) -> Option<PartitionBound> {
             ":constvalue" => {
                 let value = constant(&mut words)?;
                 match (section, value) {
-                    (":listdatums", value) => values.push(value),
-                    (":lowerdatums", Some(value)) => lower.push(RangeEdge::Value(value)),
-                    (":upperdatums", Some(value)) => upper.push(RangeEdge::Value(value)),
+                    (":listdatums", Constant::Null) => values.push(None),
+                    (":listdatums", Constant::Value(value)) => values.push(Some(value)),
+                    (":lowerdatums", Constant::Value(value)) => {
+                        lower.push(RangeEdge::Value(value));
+                    }
+                    (":upperdatums", Constant::Value(value)) => {
+                        upper.push(RangeEdge::Value(value));
+                    }
                     _ => return None,
                 }
             }
@@ -175,12 +180,18 @@ fn bound(nodes: &str) -> Option<PartitionBound> {
     })
 }
 
-/// The bytes of a constant: `<>` for null, else `4 [ 10 0 0 0 0 0 0 0 ]`: how many there are,
+/// A constant of a bound.
+enum Constant {
+    Null,
+    Value(Vec<u8>),
+}
+
+/// The bytes of a constant, to the end of them: `<>` for null, else `4 [ 10 0 0 0 0 0 0 0 ]`: how many there are,
 /// then them, one with a sign each; a value that is passed by value has eight, whatever its
 /// length.
-fn constant<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<Option<Vec<u8>>> {
+fn constant<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<Constant> {
     let len = match words.next()? {
-        "<>" => return Some(None),
+        "<>" => return Some(Constant::Null),
         len => len.parse().ok()?,
     };
     if words.next()? != "[" {
@@ -195,7 +206,7 @@ fn constant<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<Option<Vec<
     }
     (bytes.len() >= len).then(|| {
         bytes.truncate(len);
-        Some(bytes)
+        Constant::Value(bytes)
     })
 }
 

@@ -83,9 +83,10 @@ impl Registration<'_> {
         which: RowChecks,
         means: CheckMeans,
     ) -> Result<Option<Violation>> {
-        let checks = match which.constraints {
-            true => relation.features.checks.as_slice(),
-            false => &[],
+        let checks = if which.constraints {
+            relation.features.checks.as_slice()
+        } else {
+            &[]
         };
         let bounds = relation.features.partition_constraint.as_ref();
         // COPY looks at a partition's bounds last.
