@@ -241,15 +241,7 @@ impl<'o> Build<'o> {
         };
         self.register(registration, staging, &tables, built, around)?;
         self.report.register = registering.elapsed();
-        Ok((
-            self.report,
-            tables
-                .into_iter()
-                // Statistics of a partitioned table are gathered with those of its partitions.
-                .filter(|table| table.part.has_inputs())
-                .map(|table| table.relation)
-                .collect(),
-        ))
+        Ok((self.report, to_analyze(tables)))
     }
 
     /// Refuses tables that a registration could not empty.
@@ -516,6 +508,12 @@ impl<'o> Build<'o> {
             times: built.times,
         });
     }
+}
+
+/// The tables whose statistics are gathered: of a partitioned one that is done with its leaves.
+fn to_analyze(tables: Vec<TablePlan>) -> Vec<Relation> {
+    let with_inputs = tables.into_iter().filter(|table| table.part.has_inputs());
+    with_inputs.map(|table| table.relation).collect()
 }
 
 /// Whether a table is part of the registration: a leaf that has no rows is left as it is.

@@ -97,6 +97,10 @@ impl Routing {
     ///
     /// PostgreSQL: `ExecBuildSlotPartitionKeyDescription`.
     #[cold]
+    #[expect(
+        clippy::unnecessary_box_returns,
+        reason = "errors of a row are boxed everywhere"
+    )]
     pub fn refusal<'v>(
         &self,
         refused: NoPartition,

@@ -103,18 +103,15 @@ impl<'p> RoutedRows<'p> {
         builder.begin_row();
         let mut null_refused = None;
         for (index, from) in self.routing.leaf_attributes[number].iter().enumerate() {
-            match from.and_then(attribute) {
-                Some(stored) => put(builder, index, stored),
-                None => {
-                    if from.is_some()
-                        && leaf.table.relation.columns[index].not_null
-                        && null_refused.is_none()
-                    {
-                        null_refused = Some(index);
-                    }
-                    builder.put_null();
-                }
+            if let Some(stored) = from.and_then(attribute) {
+                put(builder, index, stored);
+                continue;
             }
+            let is_refused = from.is_some() && leaf.table.relation.columns[index].not_null;
+            if is_refused && null_refused.is_none() {
+                null_refused = Some(index);
+            }
+            builder.put_null();
         }
         if let Some(index) = null_refused {
             builder.abandon_row();
