@@ -24,6 +24,7 @@ impl Description {
             toast: None,
             features: Features::default(),
             size_bytes: 0,
+            partitions: None,
             ..relation.clone()
         };
         let mut parts = vec![

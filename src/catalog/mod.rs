@@ -6,9 +6,12 @@
 mod constraints;
 pub mod describe;
 mod native_index;
+pub mod partitions;
 pub mod read;
 
 pub use constraints::{Check, DomainCheck, ForeignKey, ReferencedTable};
+pub use native_index::KeyOrders;
+pub use partitions::PartitionTree;
 
 use crate::types::TypeDescription;
 use pgformat::datum::text;
@@ -53,6 +56,9 @@ pub struct Relation {
     /// pg_relation_size of the main fork in bytes; 0 when nobody asked (see
     /// [`read::relations`]).
     pub size_bytes: u64,
+    /// Its partitions, where it is partitioned, they were asked for, and one transaction may lock
+    /// them all.
+    pub partitions: Option<Box<PartitionTree>>,
 }
 
 impl Relation {

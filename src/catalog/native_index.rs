@@ -1,6 +1,6 @@
 //! Which indexes are built natively, and what the builder must know of them.
 
-use super::{Collation, Column, Index, IndexColumn};
+use super::{Collation, Column, Index};
 use crate::sort::{ColumnDefinition, IndexDefinition, IndexSpec, KeyDefinition};
 use crate::sys::collate;
 use crate::types::{EnumDescription, TypeDescription, TypeKind};
@@ -46,7 +46,7 @@ impl IndexSpec {
         if index.key_count == 0 || index.key_count > index.columns.len() {
             return Err("its description has no key column".to_owned());
         }
-        let orders = Orders {
+        let orders = KeyOrders {
             version,
             our_libc: our_libc_version,
             database_collation,
@@ -58,7 +58,11 @@ impl IndexSpec {
                     .get(column.attnum as usize - 1)
                     .and_then(|c| c.description.as_deref());
                 Ok(KeyDefinition {
-                    order: orders.of_column(column, description)?,
+                    order: orders.of_key(
+                        (&column.opclass, column.opclass_is_core),
+                        column.collation.as_ref(),
+                        description,
+                    )?,
                     descending: column.descending,
                     nulls_first: column.nulls_first,
                 })
@@ -85,28 +89,35 @@ impl IndexSpec {
 }
 
 /// What orders depend on besides operator class, type and collation.
-struct Orders<'a> {
-    version: MajorVersion,
-    our_libc: &'a str,
-    database_collation: Option<&'a Collation>,
+#[derive(Debug, Clone, Copy)]
+pub struct KeyOrders<'a> {
+    /// The server's version.
+    pub version: MajorVersion,
+    /// The version of this process's own libc.
+    pub our_libc: &'a str,
+    /// What the database's default collation stands for.
+    pub database_collation: Option<&'a Collation>,
 }
 
-impl Orders<'_> {
-    /// The order of a key column of this type.
-    fn of_column(
+impl KeyOrders<'_> {
+    /// The order of a key of this btree operator class (its name, and whether it stands in
+    /// pg_catalog), collation and type.
+    ///
+    /// # Errors
+    /// Why it is not known here, as a phrase.
+    pub fn of_key(
         &self,
-        column: &IndexColumn,
+        (opclass, opclass_is_core): (&str, bool),
+        collation: Option<&Collation>,
         description: Option<&TypeDescription>,
     ) -> Result<Order, String> {
-        if !column.opclass_is_core {
+        if !opclass_is_core {
             return Err(format!(
-                "its operator class {} is not one of the core",
-                column.opclass
+                "its operator class {opclass} is not one of the core"
             ));
         }
-        let collation = column.collation.as_ref();
         let kind = description.map(|description| &description.base().kind);
-        match (column.opclass.as_str(), kind) {
+        match (opclass, kind) {
             ("enum_ops", Some(TypeKind::Enum(labels))) => Ok(enum_order(labels)),
             ("array_ops", Some(TypeKind::Array(element))) => self.of_array(element, collation),
             (opclass, _) => self.of_opclass(opclass, collation),
@@ -283,6 +294,7 @@ fn same_version(collation: &Collation, our_libc: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::IndexColumn;
     use pgformat::layout::{AttrLen, AttributeLayout, Compression, Storage};
 
     fn libc_collation(locale: &str, recorded: Option<&str>, actual: Option<&str>) -> Collation {

@@ -11,12 +11,14 @@ mod constraints;
 mod defaults;
 mod features;
 mod indexes;
+mod partitions;
 pub mod scratch;
 mod types;
 
 pub use charset::multi_byte;
 pub use defaults::{sequence_states, sequences};
 pub use indexes::collation;
+pub use partitions::partition_tree;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -120,6 +122,7 @@ pub fn relations(
                 toast: class.toast,
                 features: features.remove(oid).ok_or_else(gone)?,
                 size_bytes: class.size_bytes,
+                partitions: None,
             })
         })
         .collect()

@@ -251,6 +251,14 @@ pub(super) fn plan_tables(
     let mut planned = read::relations(client, &oids, with_size)?;
     planned.iter().try_for_each(read::refuse_unsupported)?;
     scratch::fill_allequalimage(client, &facts.data_directory, &mut planned)?;
+    for table in planned.iter_mut().filter(|t| t.kind == 'p') {
+        let mut tree = read::partition_tree(client, table.oid, with_size)?;
+        // Nobody knows yet which of them rows go to. The server's COPY locks fewer.
+        if facts.check_lock_capacity(lock_count(&tree.leaves)).is_ok() {
+            scratch::fill_allequalimage(client, &facts.data_directory, &mut tree.leaves)?;
+            table.partitions = Some(Box::new(tree));
+        }
+    }
     facts.check_lock_capacity(lock_count(&planned))?;
     Ok(planned)
 }

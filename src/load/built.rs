@@ -4,6 +4,7 @@ use super::defaults::ask::Cost;
 use super::marks::Marks;
 use super::report::VerbTimes;
 use crate::build::relation_file::{RelationFile, RelationSize};
+use crate::error::Error;
 use pgformat::page::PAGE_BYTES;
 use std::path::PathBuf;
 
@@ -16,6 +17,18 @@ pub struct BuiltFork {
     pub blocks: u32,
     /// Files; 0 when it has no blocks.
     pub segment_count: u32,
+}
+
+impl BuiltTable {
+    /// Where in its inputs the row is that an error is of; rows that are not told of come last.
+    pub fn place(&self, error: &Error) -> (usize, u64) {
+        let place = error.places.first();
+        let input = place.and_then(|place| self.inputs.iter().position(|i| *i == place.file));
+        match (place, input) {
+            (Some(place), Some(input)) => (input, place.line),
+            _ => (usize::MAX, u64::MAX),
+        }
+    }
 }
 
 impl BuiltFork {

@@ -11,11 +11,11 @@
 
 use super::Build;
 use super::built::BuiltTable;
-use super::plan::{self, How, InputPlan, NativePlan, TablePlan, constraint_names};
+use super::plan::{self, How, InputPlan, NativePlan, Part, TablePlan, constraint_names};
 use super::report::{ConstraintKind, ConstraintReport};
 use crate::catalog::{DomainCheck, Index};
 use crate::cluster::register::{CheckMeans, Registration, RowChecks, Violation};
-use crate::error::{Place, Result};
+use crate::error::{Class, Error, Place, Result};
 use std::time::{Duration, Instant};
 
 impl Build<'_> {
@@ -27,9 +27,8 @@ impl Build<'_> {
         tables: &[TablePlan],
         built: &[Option<BuiltTable>],
     ) -> Result<Vec<Duration>> {
-        let rows_are_checked = |table: &TablePlan| {
-            checks_constraints(table) || table.relation.features.partition_constraint.is_some()
-        };
+        let rows_are_checked =
+            |table: &TablePlan| checks_constraints(table) || checks_bounds(table);
         self.timed(tables, built, rows_are_checked, |table, built| {
             let checks = row_checks(table);
             let violation = registration.check_rows(&table.relation, &checks, self.means())?;
@@ -102,28 +101,50 @@ impl Build<'_> {
         these: impl Fn(&TablePlan) -> bool,
         mut work: impl FnMut(&TablePlan, &BuiltTable) -> Result<()>,
     ) -> Result<Vec<Duration>> {
-        tables
-            .iter()
-            .zip(built)
-            .map(|(table, built)| {
-                let begun = Instant::now();
-                match built {
-                    Some(built) if built.rows > 0 && these(table) => {
-                        self.check_interrupt()?;
-                        work(table, built)?;
-                        Ok(begun.elapsed())
+        let mut times = vec![Duration::ZERO; tables.len()];
+        // Of the leaves that share an input, the first of their errors by its line.
+        let mut first: Option<(usize, Error)> = None;
+        for (number, (table, built)) in tables.iter().zip(built).enumerate() {
+            let root = table.part.root_of_leaf();
+            if let Some((of, _)) = &first
+                && root != Some(*of)
+            {
+                break;
+            }
+            let Some(built) = built.as_ref().filter(|built| built.rows > 0) else {
+                continue;
+            };
+            if !table.part.has_rows() || !these(table) {
+                continue;
+            }
+            self.check_interrupt()?;
+            let begun = Instant::now();
+            let done = work(table, built);
+            times[number] = begun.elapsed();
+            match (done, root) {
+                (Ok(()), _) => {}
+                (Err(error), Some(root)) if error.class == Class::Refused => {
+                    let comes_first =
+                        |(_, other): &(usize, Error)| built.place(&error) < built.place(other);
+                    if first.as_ref().is_none_or(comes_first) {
+                        first = Some((root, error));
                     }
-                    _ => Ok(Duration::ZERO),
                 }
-            })
-            .collect()
+                (Err(error), _) => return Err(error),
+            }
+        }
+        first.map_or(Ok(times), |(_, error)| Err(error))
     }
 }
 
 /// The CHECK constraints that a table's rows are held against.
 fn row_checks(table: &TablePlan) -> RowChecks<'_> {
+    let bounds = checks_bounds(table);
     if !checks_constraints(table) {
-        return RowChecks::default();
+        return RowChecks {
+            bounds,
+            ..RowChecks::default()
+        };
     }
     let features = &table.relation.features;
     let mut domains: Vec<&DomainCheck> = features
@@ -142,7 +163,14 @@ fn row_checks(table: &TablePlan) -> RowChecks<'_> {
     RowChecks {
         domains,
         table: &features.checks,
+        bounds,
     }
+}
+
+/// Whether a table is a partition whose bounds its rows may miss: those that were routed are where
+/// they belong.
+fn checks_bounds(table: &TablePlan) -> bool {
+    matches!(table.part, Part::Whole) && table.relation.features.partition_constraint.is_some()
 }
 
 /// Whether the column of a constraint is null in all rows since the input does not have it: COPY

@@ -4,7 +4,8 @@
 //! its own first such row while it is built; the first of all is the one to report.
 
 use super::marks::Marks;
-use super::plan::TablePlan;
+use super::plan::InputPlan;
+use crate::catalog::Relation;
 use crate::error::{Error, Place, Result};
 use crate::sort::IndexSpec;
 use pgformat::ids::Tid;
@@ -36,13 +37,13 @@ impl Duplicate {
     /// When the heap cannot be read back.
     pub(super) fn error(
         &self,
-        table: &TablePlan,
+        relation: &Relation,
+        inputs: &[InputPlan],
         spec: &IndexSpec,
         marks: &Marks,
         heap: &Path,
         segment_blocks: u32,
     ) -> Result<Error> {
-        let relation = &table.relation;
         let definition = spec.definition();
         let columns = definition.columns[..definition.keys.len()]
             .iter()
@@ -61,7 +62,7 @@ impl Duplicate {
             .with_detail(format!("Key ({names})=({values}) already exists."));
         for tid in [self.second, self.first] {
             let (input, line) = marks.find(tid, heap, segment_blocks)?;
-            let file = table.inputs[input].label.clone();
+            let file = inputs[input].label.clone();
             error = error.at(Place {
                 file,
                 line,

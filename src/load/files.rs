@@ -6,8 +6,8 @@ use super::budget::{Budget, WRITERS};
 use super::built::BuiltTable;
 use super::defaults::ask::Ask;
 use super::inputs::{InputChunks, Inputs};
-use super::pipeline::{self, TableJob, Workshop};
-use super::plan::{How, InputPlan, TablePlan};
+use super::pipeline::{self, RelationJob, TableJob, Workshop};
+use super::plan::{How, InputPlan, NativePlan, TablePlan};
 use super::progress::Progress;
 use crate::build::relation_file::{DirectIo, Durable, FileOptions};
 use crate::build::writer::{BUFFER_PAGES, WriterPool};
@@ -67,7 +67,7 @@ impl Build<'_> {
         } = supplies;
         let mut built: Vec<Option<BuiltTable>> = tables.iter().map(|_| None).collect();
         let native: Vec<usize> = (0..tables.len())
-            .filter(|i| matches!(tables[*i].how, How::Native(_)))
+            .filter(|i| matches!(tables[*i].how, How::Native(_)) && tables[*i].part.has_inputs())
             .collect();
         let (Some(settings), false) = (settings, native.is_empty()) else {
             return Ok(built);
@@ -106,7 +106,11 @@ impl Build<'_> {
             ..files
         };
         // A heap and its map at the least.
-        let file_count = |i: &usize| 2 + tables[*i].relation.indexes.len();
+        let file_count = |i: &usize| {
+            let part = std::iter::once(*i).chain(tables[*i].part.leaves());
+            part.map(|i| 2 + tables[i].relation.indexes.len())
+                .sum::<usize>()
+        };
         let many = native.iter().map(file_count).sum::<usize>() > MANY_FILES;
         let shares = sort_shares(&input_sizes(&opened), budget.sort_bytes);
         let jobs = native
@@ -119,7 +123,7 @@ impl Build<'_> {
                 } else {
                     files
                 };
-                self.job(&tables[*i], inputs, files, staging, sort_bytes)
+                self.job(tables, *i, inputs, files, staging, sort_bytes)
             })
             .collect::<Result<Vec<_>>>()?;
         let some_are_not_durable = jobs.iter().any(|j| j.files.durable == Durable::Later);
@@ -132,23 +136,25 @@ impl Build<'_> {
                 file.check_unchanged()?;
             }
         }
-        for (i, table) in native.into_iter().zip(done) {
-            built[i] = Some(table);
+        for (i, done) in native.into_iter().zip(done) {
+            built[i] = Some(done.table);
+            for (leaf, table) in tables[i].part.leaves().zip(done.leaves) {
+                built[leaf] = Some(table);
+            }
         }
         Ok(built)
     }
 
     fn job<'a>(
         &self,
-        table: &'a TablePlan,
+        tables: &'a [TablePlan],
+        number: usize,
         inputs: &'a [Opened],
         files: FileOptions,
         staging: &Staging,
         sort_bytes: usize,
     ) -> Result<TableJob<'a>> {
-        let How::Native(native) = &table.how else {
-            unreachable!("a native table")
-        };
+        let table = &tables[number];
         let chunks = inputs
             .iter()
             .zip(&table.inputs)
@@ -172,12 +178,29 @@ impl Build<'_> {
                 })
             })
             .collect::<Result<Vec<_>>>()?;
-        let heap_dir = staging.directory(table.relation.tablespace).to_path_buf();
+        let relations = if table.part.has_rows() {
+            number..number + 1
+        } else {
+            table.part.leaves()
+        };
         Ok(TableJob {
             table,
-            native,
+            native: native_plan(table),
             inputs: Inputs::new(chunks),
             files,
+            relations: relations
+                .map(|relation| self.relation_job(&tables[relation], staging))
+                .collect(),
+            sort_bytes,
+        })
+    }
+
+    fn relation_job<'a>(&self, table: &'a TablePlan, staging: &Staging) -> RelationJob<'a> {
+        let native = native_plan(table);
+        let heap_dir = staging.directory(table.relation.tablespace).to_path_buf();
+        RelationJob {
+            table,
+            native,
             index_dirs: native
                 .native_indexes()
                 .map(|(number, _)| {
@@ -192,8 +215,14 @@ impl Build<'_> {
                 .clone()
                 .unwrap_or_else(|| heap_dir.clone()),
             heap_dir,
-            sort_bytes,
-        })
+        }
+    }
+}
+
+fn native_plan(table: &TablePlan) -> &NativePlan {
+    match &table.how {
+        How::Native(native) => native,
+        How::Server(_) => unreachable!("a native table"),
     }
 }
 

@@ -20,6 +20,7 @@ mod plan;
 mod progress;
 pub mod report;
 pub mod restore;
+mod route;
 mod seal;
 mod server_copy;
 mod settings;
@@ -252,10 +253,7 @@ impl<'o> Build<'o> {
         };
         self.register(registration, staging, &tables, built, around)?;
         self.report.register = registering.elapsed();
-        Ok((
-            self.report,
-            tables.into_iter().map(|t| t.relation).collect(),
-        ))
+        Ok((self.report, to_analyze(tables)))
     }
 
     /// Refuses tables that a registration could not empty.
@@ -277,10 +275,13 @@ impl<'o> Build<'o> {
         around: Option<&mut dyn Around>,
     ) -> Result<()> {
         staging.check()?;
-        registration.take(self.to_register_all(tables))?;
-        let staged: Vec<StagedTable> = tables
+        let taken = tables
             .iter()
             .zip(&built)
+            .filter(|(t, b)| is_taken(t, b.as_ref()));
+        registration.take(taken.clone().map(|(t, _)| self.to_register(t)).collect())?;
+        let staged: Vec<StagedTable> = taken
+            .filter(|(table, _)| table.part.has_rows())
             .filter_map(|(t, b)| Some(stage(t, b.as_ref()?)))
             .collect();
         registration.put(&staged)?;
@@ -377,6 +378,7 @@ impl<'o> Build<'o> {
     ) -> Result<Vec<TablePlan>> {
         let mut tables = Vec::with_capacity(relations.len());
         let mut claimed_sequences = HashSet::new();
+        let targets: HashSet<Oid> = relations.iter().map(|relation| relation.oid).collect();
         for (relation, (_, sources)) in relations.into_iter().zip(sources) {
             let of_table: Vec<Oid> = defaults::sequences_of(&relation).collect();
             let server = ServerView {
@@ -386,11 +388,14 @@ impl<'o> Build<'o> {
                 input_map: view.input_map.as_ref(),
                 database_collation: Some(&view.database_collation),
                 claimed_sequences: &claimed_sequences,
+                targets: &targets,
             };
-            let table = plan::plan_table(relation, sources, &server, self.options)?;
+            let number = tables.len();
+            let planned = plan::plan_table(relation, sources, &server, self.options, number)?;
             claimed_sequences.extend(of_table);
-            self.report.notes.extend(table.notes.iter().cloned());
-            tables.push(table);
+            let notes = planned.iter().flat_map(|table| &table.notes);
+            self.report.notes.extend(notes.cloned());
+            tables.extend(planned);
         }
         Ok(tables)
     }
@@ -399,8 +404,8 @@ impl<'o> Build<'o> {
         TableToRegister {
             relation: table.relation.clone(),
             truncate_allowed: self.options.truncate,
-            native: matches!(table.how, How::Native(_)),
-            checks_references: matches!(&table.how, How::Native(n) if n.checks_constraints),
+            native: matches!(table.how, How::Native(_)) && table.part.has_rows(),
+            checks_references: constraints::checks_constraints(table) && table.part.has_rows(),
         }
     }
 
@@ -416,6 +421,7 @@ impl<'o> Build<'o> {
             .iter()
             .zip(built)
             .map(|(table, built)| match &table.how {
+                How::Native(_) if !is_taken(table, built.as_ref()) => Ok(None),
                 How::Native(native) => {
                     let built = built.as_ref().expect("a native table was built");
                     self.server_indexes(registration, table, native, built)?;
@@ -445,11 +451,13 @@ impl<'o> Build<'o> {
     ) {
         let name = table.relation.display_name();
         let (native, built) = match (&table.how, built) {
+            (How::Native(_), Some(built)) if !is_taken(table, Some(&built)) => return,
             (How::Native(native), Some(built)) => (native, built),
             (How::Server(reason), _) => {
                 let (rows, input_bytes) = copied.unwrap_or_default();
                 self.report.tables.push(TableReport {
                     name,
+                    is_leaf: false,
                     by: By::Server(reason.clone()),
                     rows,
                     input_bytes,
@@ -490,6 +498,7 @@ impl<'o> Build<'o> {
             .collect();
         self.report.tables.push(TableReport {
             name,
+            is_leaf: !table.part.has_inputs(),
             by: By::Native,
             rows: built.rows,
             input_bytes: built.input_bytes,
@@ -505,6 +514,17 @@ impl<'o> Build<'o> {
             times: built.times,
         });
     }
+}
+
+/// The tables whose statistics are gathered: of a partitioned one that is done with its leaves.
+fn to_analyze(tables: Vec<TablePlan>) -> Vec<Relation> {
+    let with_inputs = tables.into_iter().filter(|table| table.part.has_inputs());
+    with_inputs.map(|table| table.relation).collect()
+}
+
+/// Whether a table is part of the registration: a leaf that has no rows is left as it is.
+fn is_taken(table: &TablePlan, built: Option<&BuiltTable>) -> bool {
+    table.part.has_inputs() || built.is_some_and(|built| built.rows > 0)
 }
 
 /// The sources by table, tables in the order of their first source.

@@ -7,6 +7,7 @@
 use super::defaults::number::{Given, Value};
 use super::defaults::{Defaults, Source};
 use super::plan::{InputPlan, NativePlan, TablePlan};
+use super::route::rows::RoutedRows;
 use crate::build::lz4::BundledLz4;
 use crate::catalog::Relation;
 use crate::error::{Error, Place, Result, ValueError};
@@ -96,16 +97,25 @@ pub struct Packer<'p> {
     relation: &'p Relation,
     settings: &'p Settings,
     defaults: &'p Defaults,
+    scratch: Scratch,
+    /// For each input: its attributes.
+    attributes: Vec<Vec<Attribute>>,
+    /// What the last chunk became. Of a partitioned table it has the row in hand alone.
+    rows: RowSink<'p>,
+    /// What the last chunk of a partitioned table became.
+    routed: Option<RoutedRows<'p>>,
+}
+
+/// Where the rows of one relation become tuples, TOAST chunks and index keys.
+#[derive(Debug)]
+pub struct RowSink<'p> {
     specs: Vec<&'p IndexSpec>,
     /// Attributes that some native index looks at.
     indexed: Vec<bool>,
-    scratch: Scratch,
     toaster: Toaster,
     /// Values out of line that an index wants, by attribute.
     detoasted: Vec<(usize, Vec<u8>)>,
-    /// For each input: its attributes.
-    attributes: Vec<Vec<Attribute>>,
-    /// What the last chunk became.
+    /// What the rows became.
     pub packed: Packed,
 }
 
@@ -131,43 +141,43 @@ impl<'p> Packer<'p> {
     /// A worker's packer for one table.
     pub fn new(table: &'p TablePlan, native: &'p NativePlan, settings: &'p Settings) -> Packer<'p> {
         let relation = &table.relation;
-        let specs: Vec<&IndexSpec> = native.native_indexes().map(|(_, spec)| spec).collect();
-        let mut indexed = vec![false; relation.columns.len()];
-        for column in specs.iter().flat_map(|spec| &spec.definition().columns) {
-            indexed[column.attribute] = true;
-        }
-        let compressors = Compressors {
-            lz4: Some(Box::new(BundledLz4)),
-            ..Compressors::default()
-        };
         Packer {
             relation,
             settings,
             defaults: &native.defaults,
-            indexed,
             scratch: Scratch::new(),
-            toaster: Toaster::new(
-                Arc::clone(&native.layout),
-                relation.toast_tuple_target_bytes,
-                relation.toast.map(|toast| toast.oid),
-                compressors,
-            ),
-            detoasted: Vec::new(),
             attributes: table
                 .inputs
                 .iter()
                 .map(|input| attributes(relation, native, input))
                 .collect(),
-            packed: Packed {
-                builder: TupleBuilder::new(Arc::clone(&native.layout)),
-                tuples: Vec::new(),
-                toast: ToastChunks::new(),
-                keys: specs.iter().map(|spec| spec.new_buffer()).collect(),
-                first_row_line: 1,
-                row_lines: Vec::new(),
-            },
-            specs,
+            rows: RowSink::new(relation, native),
+            routed: None,
         }
+    }
+
+    /// The same, of a partitioned table whose rows go to leaves.
+    #[must_use]
+    pub fn routed(mut self, routed: RoutedRows<'p>) -> Packer<'p> {
+        // A leaf has each of the root's NOT NULL, and is asked after it is known which it is.
+        for attribute in self.attributes.iter_mut().flatten() {
+            attribute.not_null = false;
+        }
+        self.routed = Some(routed);
+        self
+    }
+
+    /// What the last chunk became, of a table that is no partitioned one.
+    pub fn packed(&self) -> &Packed {
+        &self.rows.packed
+    }
+
+    /// What the last chunk became, for each relation that has rows of it, with the relation's
+    /// number among the leaves (0 for a table that has none).
+    pub fn filled(&mut self) -> impl Iterator<Item = (usize, &mut Packed)> {
+        let alone = self.routed.is_none().then_some((0, &mut self.rows.packed));
+        let routed = self.routed.as_mut().map(RoutedRows::filled);
+        alone.into_iter().chain(routed.into_iter().flatten())
     }
 
     /// Packs records from `reader`, of input number `input_index`, until there are no more, or
@@ -183,7 +193,10 @@ impl<'p> Packer<'p> {
         input: &InputPlan,
         given: &mut Given,
     ) -> Result<Packing, PackError> {
-        self.packed.clear();
+        self.rows.packed.clear();
+        if let Some(routed) = &mut self.routed {
+            routed.clear();
+        }
         let attributes = std::mem::take(&mut self.attributes[input_index]);
         let result = simd::run(PackRecords {
             packer: self,
@@ -204,9 +217,7 @@ impl<'p> Packer<'p> {
         input: &InputPlan,
         given: &mut Given,
     ) -> Result<Packing, PackError> {
-        while self.packed.builder.arena().len() + self.packed.toast.arena().len() < FULL_BYTES
-            && !given.is_wanting()
-        {
+        while self.bytes() < FULL_BYTES && !given.is_wanting() {
             match reader.next() {
                 Ok(Some(record)) => {
                     self.pack_record::<BINARY>(&record, attributes, input, given)?;
@@ -219,6 +230,15 @@ impl<'p> Packer<'p> {
         Ok(Packing::Full)
     }
 
+    /// Bytes of the tuples in memory.
+    #[inline]
+    fn bytes(&self) -> usize {
+        match &self.routed {
+            None => self.rows.packed.builder.arena().len() + self.rows.packed.toast.arena().len(),
+            Some(routed) => routed.bytes(),
+        }
+    }
+
     #[inline(always)]
     fn pack_record<const BINARY: bool>(
         &mut self,
@@ -229,8 +249,10 @@ impl<'p> Packer<'p> {
     ) -> Result<(), PackError> {
         let lack = given.draw(record, self.relation, self.defaults).err();
         let is_lacking = lack.is_some() || given.refusal().is_some();
-        let packed = &mut self.packed;
-        packed.note_line(record.first_line());
+        let packed = &mut self.rows.packed;
+        if self.routed.is_none() {
+            packed.note_line(record.first_line());
+        }
         let builder = &mut packed.builder;
         builder.begin_row();
         let mut null_refused = None;
@@ -276,16 +298,146 @@ impl<'p> Packer<'p> {
             }
             builder.put_null();
         }
-        let mut tuple = builder.finish_row();
         if let Some(error) = lack {
             return Err(PackError::of_row(error, record));
         }
         if let Some(error) = given.refusal() {
             return Err(PackError::of_server(error.clone(), record));
         }
-        if let Some(index) = null_refused {
-            return Err(self.null_refused(index, record));
+        if let Some(routed) = &mut self.routed {
+            let routed = routed.take(builder, record);
+            builder.abandon_row();
+            return routed;
         }
+        if let Some(index) = null_refused {
+            let relation = self.relation;
+            return Err(PackError::of_null(
+                (relation, index),
+                relation,
+                builder,
+                record,
+            ));
+        }
+        self.rows.finish_row(record)
+    }
+
+    /// A record that the reader refuses. One with too few fields has its fields converted first,
+    /// as COPY does before it misses the next.
+    #[cold]
+    fn refused_record(
+        &mut self,
+        error: RecordError,
+        attributes: &[Attribute],
+        input: &InputPlan,
+    ) -> PackError {
+        // Which of its nulls are default markers is not known.
+        let may_be_default = input.format.default.is_some();
+        let present = error.present.iter();
+        let present = present.map(|value| (value.as_deref(), may_be_default));
+        self.first_bad_value(present, error.line_in_chunk, attributes, input)
+            .unwrap_or(PackError {
+                line_in_chunk: error.line_in_chunk,
+                column: error.column,
+                value: error.line_text,
+                error: Cause::Value(Box::new(error.error)),
+            })
+    }
+
+    /// The error of a record with a value that its type refuses.
+    #[cold]
+    fn refused_value(
+        &mut self,
+        record: &Record<'_>,
+        attributes: &[Attribute],
+        input: &InputPlan,
+    ) -> PackError {
+        let values = (0..record.len()).map(|i| (record.field(i), record.is_default(i)));
+        self.first_bad_value(values, record.line(), attributes, input)
+            .expect("a value that was refused is refused when it stands alone")
+    }
+
+    /// The error that COPY meets first among values in the order of the input, which need not
+    /// be the table's. With each comes whether it is a default marker when it is null.
+    #[cold]
+    fn first_bad_value<'v>(
+        &mut self,
+        values: impl Iterator<Item = (Option<&'v [u8]>, bool)>,
+        line_in_chunk: u64,
+        attributes: &[Attribute],
+        input: &InputPlan,
+    ) -> Option<PackError> {
+        self.rows.packed.builder.abandon_row();
+        for ((value, is_default), &index) in values.zip(&input.fields) {
+            let Some(encoder) = &attributes[index].encoder else {
+                continue;
+            };
+            let result = match value {
+                None if is_default => continue,
+                None => encoder.check_null(),
+                Some(value) => {
+                    let layout = Arc::from([self.rows.packed.builder.layout()[index]]);
+                    let mut alone = TupleBuilder::new(layout);
+                    alone.begin_row();
+                    let (scratch, settings) = (&mut self.scratch, self.settings);
+                    if is_binary(input) {
+                        encoder.receive(value, scratch, settings, &mut alone)
+                    } else {
+                        encoder.encode(value, scratch, settings, &mut alone)
+                    }
+                }
+            };
+            if let Err(error) = result {
+                return Some(PackError {
+                    line_in_chunk,
+                    column: Some(self.relation.columns[index].name.clone()),
+                    value: value.filter(|_| !is_binary(input)).map(limit_printout),
+                    error: Cause::Value(error),
+                });
+            }
+        }
+        None
+    }
+}
+
+impl<'p> RowSink<'p> {
+    /// Nothing yet.
+    pub fn new(relation: &'p Relation, native: &'p NativePlan) -> RowSink<'p> {
+        let specs: Vec<&IndexSpec> = native.native_indexes().map(|(_, spec)| spec).collect();
+        let mut indexed = vec![false; relation.columns.len()];
+        for column in specs.iter().flat_map(|spec| &spec.definition().columns) {
+            indexed[column.attribute] = true;
+        }
+        let compressors = Compressors {
+            lz4: Some(Box::new(BundledLz4)),
+            ..Compressors::default()
+        };
+        RowSink {
+            indexed,
+            toaster: Toaster::new(
+                Arc::clone(&native.layout),
+                relation.toast_tuple_target_bytes,
+                relation.toast.map(|toast| toast.oid),
+                compressors,
+            ),
+            detoasted: Vec::new(),
+            packed: Packed {
+                builder: TupleBuilder::new(Arc::clone(&native.layout)),
+                tuples: Vec::new(),
+                toast: ToastChunks::new(),
+                keys: specs.iter().map(|spec| spec.new_buffer()).collect(),
+                first_row_line: 1,
+                row_lines: Vec::new(),
+            },
+            specs,
+        }
+    }
+
+    /// Takes the row whose values the builder has.
+    #[inline(always)]
+    pub fn finish_row(&mut self, record: &Record<'_>) -> Result<(), PackError> {
+        let packed = &mut self.packed;
+        let builder = &mut packed.builder;
+        let mut tuple = builder.finish_row();
         let mut is_toasted = false;
         if self.toaster.needs(&tuple) {
             tuple = self
@@ -338,116 +490,6 @@ impl<'p> Packer<'p> {
         }
         Ok(())
     }
-
-    /// A record that the reader refuses. One with too few fields has its fields converted first,
-    /// as COPY does before it misses the next.
-    #[cold]
-    fn refused_record(
-        &mut self,
-        error: RecordError,
-        attributes: &[Attribute],
-        input: &InputPlan,
-    ) -> PackError {
-        // Which of its nulls are default markers is not known.
-        let may_be_default = input.format.default.is_some();
-        let present = error.present.iter();
-        let present = present.map(|value| (value.as_deref(), may_be_default));
-        self.first_bad_value(present, error.line_in_chunk, attributes, input)
-            .unwrap_or(PackError {
-                line_in_chunk: error.line_in_chunk,
-                column: error.column,
-                value: error.line_text,
-                error: Cause::Value(Box::new(error.error)),
-            })
-    }
-
-    /// The error of a record with a value that its type refuses.
-    #[cold]
-    fn refused_value(
-        &mut self,
-        record: &Record<'_>,
-        attributes: &[Attribute],
-        input: &InputPlan,
-    ) -> PackError {
-        let values = (0..record.len()).map(|i| (record.field(i), record.is_default(i)));
-        self.first_bad_value(values, record.line(), attributes, input)
-            .expect("a value that was refused is refused when it stands alone")
-    }
-
-    /// The error that COPY meets first among values in the order of the input, which need not
-    /// be the table's. With each comes whether it is a default marker when it is null.
-    #[cold]
-    fn first_bad_value<'v>(
-        &mut self,
-        values: impl Iterator<Item = (Option<&'v [u8]>, bool)>,
-        line_in_chunk: u64,
-        attributes: &[Attribute],
-        input: &InputPlan,
-    ) -> Option<PackError> {
-        self.packed.builder.abandon_row();
-        for ((value, is_default), &index) in values.zip(&input.fields) {
-            let Some(encoder) = &attributes[index].encoder else {
-                continue;
-            };
-            let result = match value {
-                None if is_default => continue,
-                None => encoder.check_null(),
-                Some(value) => {
-                    let layout = Arc::from([self.packed.builder.layout()[index]]);
-                    let mut alone = TupleBuilder::new(layout);
-                    alone.begin_row();
-                    let (scratch, settings) = (&mut self.scratch, self.settings);
-                    if is_binary(input) {
-                        encoder.receive(value, scratch, settings, &mut alone)
-                    } else {
-                        encoder.encode(value, scratch, settings, &mut alone)
-                    }
-                }
-            };
-            if let Err(error) = result {
-                return Some(PackError {
-                    line_in_chunk,
-                    column: Some(self.relation.columns[index].name.clone()),
-                    value: value.filter(|_| !is_binary(input)).map(limit_printout),
-                    error: Cause::Value(error),
-                });
-            }
-        }
-        None
-    }
-
-    /// PostgreSQL: src/backend/executor/execMain.c, ExecConstraints.
-    #[cold]
-    fn null_refused(&self, index: usize, record: &Record<'_>) -> PackError {
-        let builder = &self.packed.builder;
-        let values: Vec<String> = self
-            .relation
-            .columns
-            .iter()
-            .enumerate()
-            .filter(|(_, column)| !column.dropped)
-            .map(|(i, column)| match builder.attribute(i) {
-                _ if column.generated == 'v' => "virtual".to_owned(),
-                None => "null".to_owned(),
-                // The server shows the first 64 bytes of each value.
-                stored => clip(&column.output(stored), 64),
-            })
-            .collect();
-        let error = ValueError::new(
-            "23502",
-            format!(
-                "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
-                self.relation.columns[index].name, self.relation.name
-            ),
-        )
-        .with_detail(format!("Failing row contains ({}).", values.join(", ")));
-        PackError {
-            line_in_chunk: record.line(),
-            column: Some(self.relation.columns[index].name.clone()),
-            value: None,
-            error: Cause::Value(error),
-        }
-    }
 }
 
 /// [`Packer::pack_records`], where nearly all of a load's computing is done.
@@ -480,7 +522,8 @@ impl Task for PackRecords<'_, '_, '_> {
 }
 
 impl Packed {
-    fn clear(&mut self) {
+    /// Forgets all rows.
+    pub(super) fn clear(&mut self) {
         self.builder.clear();
         self.tuples.clear();
         self.toast.clear();
@@ -491,7 +534,7 @@ impl Packed {
 
     /// Remembers where the next row begins, without a word while each row has one line.
     #[inline]
-    fn note_line(&mut self, line: u64) {
+    pub(super) fn note_line(&mut self, line: u64) {
         let row = self.tuples.len() as u64;
         if row == 0 {
             self.first_row_line = line;
@@ -509,8 +552,48 @@ impl Packed {
 }
 
 impl PackError {
+    /// A null in column `index` of `relation`, which refuses it, in a row of the table that was to be
+    /// loaded: `root`, whose values `builder` has.
+    ///
+    /// PostgreSQL: src/backend/executor/execMain.c, `ExecConstraints`.
     #[cold]
-    fn of_row(error: Box<ValueError>, record: &Record<'_>) -> PackError {
+    pub(super) fn of_null(
+        (relation, index): (&Relation, usize),
+        root: &Relation,
+        builder: &TupleBuilder,
+        record: &Record<'_>,
+    ) -> PackError {
+        let values: Vec<String> = root
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(_, column)| !column.dropped)
+            .map(|(i, column)| match builder.attribute(i) {
+                _ if column.generated == 'v' => "virtual".to_owned(),
+                None => "null".to_owned(),
+                // The server shows the first 64 bytes of each value.
+                stored => clip(&column.output(stored), 64),
+            })
+            .collect();
+        let column = &relation.columns[index].name;
+        let error = ValueError::new(
+            "23502",
+            format!(
+                "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
+                relation.name
+            ),
+        )
+        .with_detail(format!("Failing row contains ({}).", values.join(", ")));
+        PackError {
+            line_in_chunk: record.line(),
+            column: Some(column.clone()),
+            value: None,
+            error: Cause::Value(error),
+        }
+    }
+
+    #[cold]
+    pub(super) fn of_row(error: Box<ValueError>, record: &Record<'_>) -> PackError {
         PackError {
             line_in_chunk: record.line(),
             column: None,
@@ -576,7 +659,7 @@ fn attributes(relation: &Relation, native: &NativePlan, input: &InputPlan) -> Ve
 }
 
 /// The first `bytes` bytes of a text, cut at a character's end, with three dots when cut.
-fn clip(text: &str, bytes: usize) -> String {
+pub(super) fn clip(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }

@@ -21,9 +21,10 @@ use super::inputs::{Inputs, Ticket};
 use super::marks::{ChunkMark, Marks};
 use super::pack::{Packed, Packer, Packing};
 use super::place::{PlacedHeap, Placement, Placer};
-use super::plan::{NativePlan, TablePlan};
+use super::plan::{InputPlan, NativePlan, Part, TablePlan};
 use super::progress::Progress;
 use super::report::VerbTimes;
+use super::route::rows::RoutedRows;
 use super::seal::{Heap, HeapKind, seal, seal_last};
 use super::toast_log::ToastLog;
 use super::turns::{Turn, Turns};
@@ -43,7 +44,7 @@ use pgformat::toast::chunks::add_base_to_pointers;
 use rayon::Scope;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// What all tables of a build share.
@@ -72,16 +73,36 @@ pub struct TableJob<'a> {
     pub native: &'a NativePlan,
     /// Its chunks.
     pub inputs: Inputs<'a>,
-    /// How its files are made.
+    /// How files are made.
     pub files: FileOptions,
+    /// The relations that its rows go to: itself, or its leaves.
+    pub relations: Vec<RelationJob<'a>>,
+    /// Memory for the sorts of all indexes together.
+    pub sort_bytes: usize,
+}
+
+/// A relation to be built: a table or a leaf.
+#[derive(Debug)]
+pub struct RelationJob<'a> {
+    /// Its plan.
+    pub table: &'a TablePlan,
+    /// Its native plan.
+    pub native: &'a NativePlan,
     /// Where its heap is staged.
     pub heap_dir: PathBuf,
     /// Where each native index's file is staged, in their order.
     pub index_dirs: Vec<PathBuf>,
     /// Where its sorts spill.
     pub temp_dir: PathBuf,
-    /// Memory for the sorts of all its indexes together.
-    pub sort_bytes: usize,
+}
+
+/// What came of a table.
+#[derive(Debug)]
+pub struct BuiltJob {
+    /// The table; of a partitioned one all but relations.
+    pub table: BuiltTable,
+    /// The leaves of a partitioned table, those without rows as they were.
+    pub leaves: Vec<BuiltTable>,
 }
 
 /// Builds all tables, with as many threads as `pool` has.
@@ -92,7 +113,7 @@ pub fn build_tables<'a>(
     pool: &rayon::ThreadPool,
     workshop: &Workshop<'a>,
     jobs: Vec<TableJob<'a>>,
-) -> Result<Vec<BuiltTable>> {
+) -> Result<Vec<BuiltJob>> {
     let tables: Vec<TableBuild<'_>> = jobs
         .into_iter()
         .enumerate()
@@ -120,8 +141,8 @@ pub fn build_tables<'a>(
         return Err(error);
     }
     for table in &tables {
-        if let Some(duplicate) = Duplicate::first(std::mem::take(&mut *lock(&table.duplicates))) {
-            return Err(table.duplicate_error(&duplicate)?);
+        if let Some(error) = table.first_duplicate()? {
+            return Err(error);
         }
     }
     workshop.writers.finished()?;
@@ -132,17 +153,34 @@ pub fn build_tables<'a>(
 struct TableBuild<'a> {
     number: usize,
     job: TableJob<'a>,
-    /// The native indexes with their numbers among all.
-    specs: Vec<(usize, &'a IndexSpec)>,
-    heap_file: Arc<RelationFile>,
-    toast_file: Option<Arc<RelationFile>>,
-    sorters: Vec<RwLock<Option<Sorter>>>,
+    /// The relations of the job.
+    relations: Vec<RelationBuild<'a>>,
     turns: Turns<Ordered>,
     numbering: Turns<Numbering>,
     /// Chunks that were taken and are not sealed, plus one while there may be more.
     open_chunks: AtomicU64,
     exhausted: AtomicBool,
     ended: AtomicBool,
+    /// What is known of the outcome so far, but for the relations.
+    built: Mutex<BuiltTable>,
+}
+
+/// A relation being built.
+struct RelationBuild<'a> {
+    table: &'a TablePlan,
+    native: &'a NativePlan,
+    heap_dir: PathBuf,
+    index_dirs: Vec<PathBuf>,
+    temp_dir: PathBuf,
+    files: FileOptions,
+    /// Memory for the sort of an index.
+    sort_bytes: usize,
+    /// The native indexes with their numbers among all.
+    specs: Vec<(usize, &'a IndexSpec)>,
+    heap_file: Arc<RelationFile>,
+    toast_file: Option<Arc<RelationFile>>,
+    /// Made when rows come.
+    sorters: OnceLock<Vec<RwLock<Option<Sorter>>>>,
     /// Keys that stand twice in a unique index.
     duplicates: Mutex<Vec<Duplicate>>,
     /// What is known of the outcome so far.
@@ -209,6 +247,13 @@ enum Numbered<'t> {
 #[derive(Debug)]
 struct Ordered {
     reached: Reached,
+    /// For each relation; `None` as long as no row came.
+    relations: Vec<Option<Box<PlacedRows>>>,
+}
+
+/// A relation's rows so far.
+#[derive(Debug)]
+struct PlacedRows {
     rows: u64,
     values: u32,
     heap: Placer,
@@ -218,8 +263,44 @@ struct Ordered {
 }
 
 impl Ordered {
-    /// Places packed rows after all those before.
-    fn place(&mut self, first_value_id: Oid, packed: &mut Packed, places: &mut Places) {
+    /// Places the rows of each relation after all those before.
+    fn place(
+        &mut self,
+        first_value_id: Oid,
+        packer: &mut Packer<'_>,
+        relations: &[RelationBuild<'_>],
+        places: &mut Vec<Places>,
+    ) {
+        for (used, (number, packed)) in packer.filled().enumerate() {
+            if places.len() == used {
+                places.push(Places::default());
+            }
+            self.relations[number]
+                .get_or_insert_with(|| Box::new(PlacedRows::new(relations[number].table)))
+                .place(&self.reached, first_value_id, packed, &mut places[used]);
+        }
+    }
+}
+
+impl PlacedRows {
+    fn new(table: &TablePlan) -> PlacedRows {
+        PlacedRows {
+            rows: 0,
+            values: 0,
+            heap: Placer::new(PageFill::new(table.relation.fillfactor)),
+            toast: Placer::new(PageFill::for_toast()),
+            toast_log: ToastLog::default(),
+            marks: Marks::default(),
+        }
+    }
+
+    fn place(
+        &mut self,
+        reached: &Reached,
+        first_value_id: Oid,
+        packed: &mut Packed,
+        places: &mut Places,
+    ) {
         // Value ids become final before tuples are passed on to the next page's sealer.
         let value_base = first_value_id + self.values;
         self.values += packed.toast.value_count();
@@ -243,8 +324,8 @@ impl Ordered {
         if let Some(first) = tids.first() {
             self.marks.push(ChunkMark {
                 first: *first,
-                input: self.reached.input,
-                first_row_line: self.reached.lines + packed.first_row_line,
+                input: reached.input,
+                first_row_line: reached.lines + packed.first_row_line,
                 row_lines: packed
                     .row_lines
                     .iter()
@@ -268,7 +349,8 @@ struct Places {
 #[derive(Default)]
 struct Worker<'a> {
     chunk: Chunk,
-    places: Places,
+    /// For each relation that has rows of the chunk, in the packer's order.
+    places: Vec<Places>,
     /// The packer of the table it worked at last.
     packer: Option<(usize, Packer<'a>)>,
     /// The surveyor of the table whose rows it numbered last.
@@ -395,7 +477,7 @@ impl<'a> Build<'_, 'a> {
         let packer = match packer {
             Some((number, packer)) if *number == table.number => packer,
             other => {
-                let packer = Packer::new(table.job.table, table.job.native, self.workshop.settings);
+                let packer = table.packer(self.workshop.settings);
                 &mut other.insert((table.number, packer)).1
             }
         };
@@ -457,7 +539,12 @@ impl<'a> Build<'_, 'a> {
         read?;
         loop {
             let packing = packed.map_err(|e| e.locate(&input.label, ordered.reached.lines))?;
-            ordered.place(self.workshop.first_value_id, &mut packer.packed, places);
+            ordered.place(
+                self.workshop.first_value_id,
+                packer,
+                &table.relations,
+                places,
+            );
             if packing == Packing::Done {
                 ordered.reached.pass(chunk, &reader);
                 ordered.pass();
@@ -466,7 +553,7 @@ impl<'a> Build<'_, 'a> {
             }
             // Few bytes of input became so many of tuples that the rest must wait until these
             // are gone. The turn is kept: what follows is still this chunk's.
-            self.seal(table, &mut packer.packed, places, times)?;
+            self.seal_all(table, packer, places, times)?;
             if let (true, Some(numbering)) = (given.is_wanting(), &mut numbering) {
                 self.prepare(table, &mut given, &mut numbering.numbers)?;
             }
@@ -475,7 +562,7 @@ impl<'a> Build<'_, 'a> {
         if let Some(numbering) = numbering {
             numbering.pass();
         }
-        self.seal(table, &mut packer.packed, places, times)?;
+        self.seal_all(table, packer, places, times)?;
         self.workshop.progress.add(chunk.bytes(), reader.records());
         lock(&table.built).input_bytes += chunk.bytes();
         Ok(())
@@ -548,10 +635,24 @@ impl<'a> Build<'_, 'a> {
         )
     }
 
+    /// Seals the placed rows of each relation.
+    fn seal_all(
+        &self,
+        table: &TableBuild<'a>,
+        packer: &mut Packer<'_>,
+        places: &[Places],
+        times: &mut VerbTimes,
+    ) -> Result<()> {
+        for ((number, packed), places) in packer.filled().zip(places) {
+            self.seal(&table.relations[number], packed, places, times)?;
+        }
+        Ok(())
+    }
+
     /// Lays out and hands over the pages of placed rows, and gives their keys to the sorts.
     fn seal(
         &self,
-        table: &TableBuild<'a>,
+        table: &RelationBuild<'a>,
         packed: &mut Packed,
         places: &Places,
         times: &mut VerbTimes,
@@ -572,7 +673,7 @@ impl<'a> Build<'_, 'a> {
             )?;
         }
         watch.lap(&mut times.seal);
-        for (sorter, keys) in table.sorters.iter().zip(&mut packed.keys) {
+        for (sorter, keys) in table.sorters().iter().zip(&mut packed.keys) {
             let sorter = sorter.read().unwrap_or_else(PoisonError::into_inner);
             let sorter = sorter
                 .as_ref()
@@ -591,25 +692,59 @@ impl<'a> Build<'_, 'a> {
         let Some(mut ordered) = table.turns.wait(table.job.inputs.taken()) else {
             return;
         };
-        let heap = ordered.heap.finish();
-        let toast = ordered.toast.finish();
-        let rows = ordered.rows;
+        let placed = std::mem::take(&mut ordered.relations);
         ordered.pass();
         {
             let mut built = lock(&table.built);
             let numbering = &mut table.numbering.state();
-            built.rows = rows;
+            built.rows = placed.iter().flatten().map(|placed| placed.rows).sum();
             built.draws = std::mem::take(&mut numbering.numbers.draws);
             built.asked = numbering.numbers.cost;
         }
-        for number in 0..table.sorters.len() {
-            self.task(table, scope, move |build| build.index(table, number));
+        for (relation, placed) in table.relations.iter().zip(placed) {
+            let placed = match placed {
+                Some(placed) => placed,
+                // What a leaf without rows has stays as it is.
+                None if matches!(table.job.table.part, Part::Root { .. }) => continue,
+                None => Box::new(PlacedRows::new(relation.table)),
+            };
+            self.finish_relation(table, relation, *placed, scope);
+        }
+    }
+
+    /// Seals a relation's last pages and builds its indexes, all side by side.
+    fn finish_relation<'s>(
+        &'s self,
+        table: &'s TableBuild<'a>,
+        relation: &'s RelationBuild<'a>,
+        placed: PlacedRows,
+        scope: &Scope<'s>,
+    ) where
+        'a: 's,
+    {
+        let PlacedRows {
+            rows,
+            mut heap,
+            mut toast,
+            toast_log,
+            marks,
+            ..
+        } = placed;
+        let (heap, toast) = (heap.finish(), toast.finish());
+        {
+            let mut built = lock(&relation.built);
+            (built.rows, built.marks) = (rows, marks);
+        }
+        for number in 0..relation.specs.len() {
+            self.task(table, scope, move |build| build.index(relation, number));
         }
         if toast.blocks > 0 {
-            self.task(table, scope, |build| build.toast_index(table));
+            self.task(table, scope, move |build| {
+                build.toast_index(relation, &toast_log)
+            });
         }
         self.task(table, scope, move |build| {
-            build.last_pages(table, &heap, &toast)
+            build.last_pages(relation, &heap, &toast)
         });
     }
 
@@ -633,14 +768,14 @@ impl<'a> Build<'_, 'a> {
     /// Hands over the heaps' last pages and the visibility map, and has the files finished.
     fn last_pages(
         &self,
-        table: &TableBuild<'a>,
+        table: &RelationBuild<'a>,
         heap: &PlacedHeap,
         toast: &PlacedHeap,
     ) -> Result<()> {
         if !heap.last_page.is_empty() {
             seal_last(table.heap(self.workshop), heap.blocks - 1, &heap.last_page)?;
         }
-        let relation = &table.job.table.relation;
+        let relation = &table.table.relation;
         if let (Some(toast_heap), Some(toast_relation)) =
             (table.toast_heap(self.workshop), relation.toast)
             && toast.blocks > 0
@@ -664,38 +799,33 @@ impl<'a> Build<'_, 'a> {
     /// The map of a heap, none for one without blocks.
     fn visibility_map(
         &self,
-        table: &TableBuild<'a>,
+        table: &RelationBuild<'a>,
         heap: Oid,
         heap_blocks: u32,
         marks: MapMarks,
     ) -> Result<Option<BuiltFork>> {
         let map = write_visibility_map(
-            &table.job.heap_dir,
+            &table.heap_dir,
             &format!("{heap}_vm"),
             heap_blocks,
             marks,
-            table.job.files,
+            table.files,
             self.workshop.writers,
         )?;
         Ok(map.map(|(file, size)| BuiltFork::new(&file, size)))
     }
 
     /// Builds the TOAST table's index.
-    fn toast_index(&self, table: &TableBuild<'a>) -> Result<()> {
+    fn toast_index(&self, table: &RelationBuild<'a>, log: &ToastLog) -> Result<()> {
         let toast = table
-            .job
             .table
             .relation
             .toast
             .expect("values went to a TOAST table");
-        let file = RelationFile::create(
-            &table.job.heap_dir,
-            &toast.index_oid.to_string(),
-            table.job.files,
-        )?;
+        let file =
+            RelationFile::create(&table.heap_dir, &toast.index_oid.to_string(), table.files)?;
         let pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
         let mut builder = ToastIndexBuilder::new(self.workshop.settings.version, pages);
-        let log = std::mem::take(&mut table.turns.state().toast_log);
         let mut tuples = 0;
         for (chunk_id, chunk_seq, tid) in log.replay(self.workshop.first_value_id) {
             builder.add(chunk_id, chunk_seq, tid)?;
@@ -711,20 +841,20 @@ impl<'a> Build<'_, 'a> {
     }
 
     /// Sorts and builds native index `number`.
-    fn index(&self, table: &TableBuild<'a>, number: usize) -> Result<()> {
+    fn index(&self, table: &RelationBuild<'a>, number: usize) -> Result<()> {
         let mut watch = Watch::start();
         let (index_number, _) = table.specs[number];
-        let index = &table.job.table.relation.indexes[index_number];
+        let index = &table.table.relation.indexes[index_number];
         self.workshop
             .progress
             .stage(&format!("index {}", index.name));
         let file = RelationFile::create(
-            &table.job.index_dirs[number],
+            &table.index_dirs[number],
             &index.oid.to_string(),
-            table.job.files,
+            table.files,
         )?;
         let mut pages = SequentialPages::new(Arc::clone(&file), self.workshop.writers)?;
-        let sorter = table.sorters[number]
+        let sorter = table.sorters()[number]
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
@@ -759,29 +889,20 @@ impl<'a> Build<'_, 'a> {
 }
 
 impl<'a> TableBuild<'a> {
-    fn new(number: usize, job: TableJob<'a>) -> TableBuild<'a> {
-        let relation = &job.table.relation;
-        let file = |oid: Oid| RelationFile::deferred(&job.heap_dir, &oid.to_string(), job.files);
-        let heap_file = file(relation.oid);
-        let toast_file = relation.toast.map(|toast| file(toast.oid));
-        let specs: Vec<(usize, &IndexSpec)> = job.native.native_indexes().collect();
-        let sorters = specs
-            .iter()
-            .map(|(_, spec)| {
-                let budget = job.sort_bytes / specs.len();
-                RwLock::new(Some(Sorter::new((*spec).clone(), budget, &job.temp_dir)))
-            })
+    fn new(number: usize, mut job: TableJob<'a>) -> TableBuild<'a> {
+        let relation_jobs = std::mem::take(&mut job.relations);
+        let index_count = |job: &RelationJob<'_>| job.native.native_indexes().count();
+        let indexes: usize = relation_jobs.iter().map(index_count).sum();
+        let sort_bytes = job.sort_bytes / indexes.max(1);
+        let relations: Vec<RelationBuild<'_>> = relation_jobs
+            .into_iter()
+            .map(|relation| RelationBuild::new(relation, job.files, sort_bytes))
             .collect();
         TableBuild {
             number,
             turns: Turns::new(Ordered {
                 reached: Reached::begin(0, job.table),
-                rows: 0,
-                values: 0,
-                heap: Placer::new(PageFill::new(relation.fillfactor)),
-                toast: Placer::new(PageFill::for_toast()),
-                toast_log: ToastLog::default(),
-                marks: Marks::default(),
+                relations: relations.iter().map(|_| None).collect(),
             }),
             numbering: Turns::new(Numbering {
                 reached: Reached::begin(0, job.table),
@@ -790,13 +911,22 @@ impl<'a> TableBuild<'a> {
             open_chunks: AtomicU64::new(0),
             exhausted: AtomicBool::new(false),
             ended: AtomicBool::new(false),
-            duplicates: Mutex::default(),
             built: Mutex::new(BuiltTable::default()),
-            specs,
-            sorters,
-            heap_file,
-            toast_file,
+            relations,
             job,
+        }
+    }
+
+    /// A worker's packer.
+    fn packer(&self, settings: &'a Settings) -> Packer<'a> {
+        let table = self.job.table;
+        let packer = Packer::new(table, self.job.native, settings);
+        match &table.part {
+            Part::Root { routing, .. } => {
+                let leaves = self.relations.iter().map(|leaf| (leaf.table, leaf.native));
+                packer.routed(RoutedRows::new(routing, &table.relation, leaves))
+            }
+            _ => packer,
         }
     }
 
@@ -817,16 +947,106 @@ impl<'a> TableBuild<'a> {
         self.exhausted.load(Ordering::Acquire) && !self.ended.swap(true, Ordering::AcqRel)
     }
 
+    /// The error of a key that stands twice, of the first that COPY meets.
+    fn first_duplicate(&self) -> Result<Option<Error>> {
+        let mut first: Option<Error> = None;
+        let place = |error: &Error| {
+            let built = BuiltTable {
+                inputs: self.input_labels(),
+                ..BuiltTable::default()
+            };
+            built.place(error)
+        };
+        for relation in &self.relations {
+            let duplicates = std::mem::take(&mut *lock(&relation.duplicates));
+            if let Some(duplicate) = Duplicate::first(duplicates) {
+                let error = relation.duplicate_error(&self.job.table.inputs, &duplicate)?;
+                if first.as_ref().is_none_or(|f| place(&error) < place(f)) {
+                    first = Some(error);
+                }
+            }
+        }
+        Ok(first)
+    }
+
+    fn input_labels(&self) -> Vec<String> {
+        let inputs = self.job.table.inputs.iter();
+        inputs.map(|input| input.label.clone()).collect()
+    }
+
+    fn into_built(self) -> BuiltJob {
+        let inputs = self.input_labels();
+        let is_root = matches!(self.job.table.part, Part::Root { .. });
+        let mut table = self
+            .built
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        table.inputs.clone_from(&inputs);
+        let mut relations: Vec<BuiltTable> = self
+            .relations
+            .into_iter()
+            .map(|relation| relation.into_built(&inputs))
+            .collect();
+        if !is_root && let Some(mut whole) = relations.pop() {
+            whole.times.add(&table.times);
+            table = BuiltTable {
+                draws: table.draws,
+                asked: table.asked,
+                input_bytes: table.input_bytes,
+                ..whole
+            };
+        }
+        BuiltJob {
+            table,
+            leaves: relations,
+        }
+    }
+}
+
+impl<'a> RelationBuild<'a> {
+    fn new(job: RelationJob<'a>, files: FileOptions, sort_bytes: usize) -> RelationBuild<'a> {
+        let relation = &job.table.relation;
+        let file = |oid: Oid| RelationFile::deferred(&job.heap_dir, &oid.to_string(), files);
+        RelationBuild {
+            table: job.table,
+            native: job.native,
+            specs: job.native.native_indexes().collect(),
+            heap_file: file(relation.oid),
+            toast_file: relation.toast.map(|toast| file(toast.oid)),
+            sorters: OnceLock::new(),
+            duplicates: Mutex::default(),
+            built: Mutex::new(BuiltTable::default()),
+            files,
+            sort_bytes,
+            heap_dir: job.heap_dir,
+            index_dirs: job.index_dirs,
+            temp_dir: job.temp_dir,
+        }
+    }
+
+    /// What sorts each native index's keys.
+    fn sorters(&self) -> &[RwLock<Option<Sorter>>] {
+        self.sorters.get_or_init(|| {
+            let sorter =
+                |spec: &IndexSpec| Sorter::new(spec.clone(), self.sort_bytes, &self.temp_dir);
+            let specs = self.specs.iter();
+            specs
+                .map(|(_, spec)| RwLock::new(Some(sorter(spec))))
+                .collect()
+        })
+    }
+
     #[cold]
-    fn duplicate_error(&self, duplicate: &Duplicate) -> Result<Error> {
+    fn duplicate_error(&self, inputs: &[InputPlan], duplicate: &Duplicate) -> Result<Error> {
         // The pages that tell which line a row came from must be there to be read.
         self.heap_file.wait()?;
         duplicate.error(
-            self.job.table,
+            &self.table.relation,
+            inputs,
             self.specs[duplicate.number].1,
-            &self.turns.state().marks,
+            &lock(&self.built).marks,
             &self.heap_file.path(),
-            self.job.files.segment_blocks,
+            self.files.segment_blocks,
         )
     }
 
@@ -846,16 +1066,13 @@ impl<'a> TableBuild<'a> {
         })
     }
 
-    fn into_built(self) -> BuiltTable {
-        let marks = std::mem::take(&mut self.turns.state().marks);
-        let inputs = self.job.table.inputs.iter();
-        let inputs = inputs.map(|input| input.label.clone()).collect();
+    fn into_built(self, inputs: &[String]) -> BuiltTable {
         let mut built = self
             .built
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         built.indexes.sort_by_key(|index| index.number);
-        (built.marks, built.inputs) = (marks, inputs);
+        built.inputs = inputs.to_vec();
         built
     }
 }

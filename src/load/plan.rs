@@ -7,8 +7,9 @@
 use super::defaults::{self, Defaults};
 use super::options::{BuildOptions, ForceColumns, InputFormat, InputOptions};
 use super::report::ConstraintKind;
+use super::route::Routing;
 use super::source_spec::{InputSource, Rows, SourceSpec};
-use crate::catalog::{Collation, Column, Index, Relation, quote_ident};
+use crate::catalog::{Collation, Column, Index, KeyOrders, PartitionTree, Relation, quote_ident};
 use crate::error::{Class, Error, Place, Result, ValueError};
 use crate::record::encoding::Encoding;
 use crate::record::format::{CopyOptions, Format, Header, InputColumn, Kind};
@@ -21,6 +22,7 @@ use pgformat::ids::Oid;
 use pgformat::layout::AttributeLayout;
 use pgformat::version::MajorVersion;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,6 +37,55 @@ pub struct TablePlan {
     pub how: How,
     /// Things the report must say of it.
     pub notes: Vec<String>,
+    /// Whether it shares its rows with others.
+    pub part: Part,
+}
+
+/// A table's part in a partitioned table that is loaded natively.
+#[derive(Debug)]
+pub enum Part {
+    /// It is none of one, or is the server's.
+    Whole,
+    /// It has the inputs, and no rows of its own.
+    Root {
+        /// The way of its rows.
+        routing: Routing,
+        /// Its leaves among the tables of the load.
+        leaves: Range<usize>,
+    },
+    /// It has rows, and no inputs of its own.
+    Leaf {
+        /// Its root among the tables of the load.
+        root: usize,
+    },
+}
+
+impl Part {
+    /// Whether files are built of it.
+    pub fn has_rows(&self) -> bool {
+        !matches!(self, Part::Root { .. })
+    }
+
+    /// Whether inputs are read for it.
+    pub fn has_inputs(&self) -> bool {
+        !matches!(self, Part::Leaf { .. })
+    }
+
+    /// A root's leaves among the tables of the load.
+    pub fn leaves(&self) -> Range<usize> {
+        match self {
+            Part::Root { leaves, .. } => leaves.clone(),
+            _ => 0..0,
+        }
+    }
+
+    /// The number of a leaf's root.
+    pub fn root_of_leaf(&self) -> Option<usize> {
+        match self {
+            Part::Leaf { root } => Some(*root),
+            _ => None,
+        }
+    }
 }
 
 /// Who loads a table.
@@ -120,34 +171,161 @@ pub struct ServerView<'a> {
     pub database_collation: Option<&'a Collation>,
     /// Sequences that tables before this one draw from.
     pub claimed_sequences: &'a HashSet<Oid>,
+    /// The tables that inputs are named for.
+    pub targets: &'a HashSet<Oid>,
 }
 
-/// Plans one table with all sources that name it.
+/// Plans one table with all sources that name it, the table of this number of the load. The leaves
+/// of a partitioned one that is loaded natively come behind it.
 pub fn plan_table(
-    relation: Relation,
+    mut relation: Relation,
     sources: &[&SourceSpec],
     server: &ServerView<'_>,
     options: &BuildOptions,
-) -> Result<TablePlan> {
+    number: usize,
+) -> Result<Vec<TablePlan>> {
+    let tree = relation.partitions.take();
     let mut notes = Vec::new();
     refuse_what_no_load_can_do(&relation, options, &mut notes)?;
     let mut inputs = Vec::new();
     for source in sources {
         inputs.extend(plan_inputs(&relation, source, server, &options.input)?);
     }
-    let how = match native_plan(&relation, &inputs, server, options, &mut notes) {
+    let mut part = Part::Whole;
+    let mut leaves = Vec::new();
+    let native = native_plan(&relation, &inputs, server, options, &mut notes);
+    let native = native.and_then(|native| {
+        if relation.kind == 'p' {
+            let tree =
+                tree.ok_or("its partitions need more locks than one transaction should take")?;
+            let routing = Routing::new(&relation, &tree, server)?;
+            leaves = plan_leaves(*tree, number, server, options)?;
+            let leaves = number + 1..number + 1 + leaves.len();
+            part = Part::Root { routing, leaves };
+        }
+        Ok(native)
+    });
+    let how = match native {
         Ok(native) => How::Native(Box::new(native)),
         Err(reason) => How::Server(reason),
     };
-    if options.native_only {
-        refuse_the_server(&relation, &how)?;
-    }
-    Ok(TablePlan {
+    let table = TablePlan {
         relation,
         inputs,
         how,
         notes,
+        part,
+    };
+    let tables: Vec<TablePlan> = std::iter::once(table).chain(leaves).collect();
+    if options.native_only {
+        for table in &tables {
+            refuse_the_server(&table.relation, &table.how)?;
+        }
+    }
+    Ok(tables)
+}
+
+/// The leaves of the partitioned table with this number, or why one is the server's.
+fn plan_leaves(
+    tree: PartitionTree,
+    root: usize,
+    server: &ServerView<'_>,
+    options: &BuildOptions,
+) -> Result<Vec<TablePlan>, String> {
+    let plan_leaf = |leaf: Relation| {
+        if server.targets.contains(&leaf.oid) {
+            return Err(format!(
+                "partition {} is loaded by itself too",
+                leaf.display_name()
+            ));
+        }
+        let native = native_leaf(&leaf, server, options)
+            .map_err(|reason| format!("partition {}: {reason}", leaf.display_name()))?;
+        Ok(TablePlan {
+            relation: leaf,
+            inputs: Vec::new(),
+            how: How::Native(Box::new(native)),
+            notes: Vec::new(),
+            part: Part::Leaf { root },
+        })
+    };
+    tree.leaves.into_iter().map(plan_leaf).collect()
+}
+
+/// The plan of a leaf, whose values are encoded for its root.
+fn native_leaf(
+    leaf: &Relation,
+    server: &ServerView<'_>,
+    options: &BuildOptions,
+) -> Result<NativePlan, String> {
+    if leaf.kind != 'r' {
+        return Err("it is a foreign table".to_owned());
+    }
+    if leaf.access_method != "heap" {
+        return Err(format!("its access method is {}", leaf.access_method));
+    }
+    if leaf.persistence == 't' {
+        return Err("it is temporary".to_owned());
+    }
+    refuse_generated(leaf)?;
+    refuse_constraints(leaf, options)?;
+    Ok(NativePlan {
+        layout: leaf.columns.iter().map(|c| c.layout).collect(),
+        encoders: vec![None; leaf.columns.len()],
+        defaults: Defaults::default(),
+        indexes: plan_indexes(leaf, server),
+        checks_constraints: !options.trust_constraints,
     })
+}
+
+/// A leaf may generate other values than its root.
+fn refuse_generated(relation: &Relation) -> Result<(), String> {
+    match relation.columns.iter().find(|c| c.generated != ' ') {
+        Some(column) => Err(format!("column {} is generated", column.name)),
+        None => Ok(()),
+    }
+}
+
+/// What is checked neither while files are built nor over rows in place.
+fn refuse_constraints(relation: &Relation, options: &BuildOptions) -> Result<(), String> {
+    if let Some(index) = relation.indexes.iter().find(|i| i.exclusion && i.unique) {
+        return Err(format!("key {} is temporal", index.name));
+    }
+    if options.trust_constraints {
+        Ok(())
+    } else {
+        only_by_copy(relation)
+    }
+}
+
+/// The orders of this server's types.
+pub fn key_orders<'a>(server: &ServerView<'a>, libc_version: &'a str) -> KeyOrders<'a> {
+    KeyOrders {
+        version: server.version,
+        our_libc: libc_version,
+        database_collation: server.database_collation,
+    }
+}
+
+/// Who builds each index.
+fn plan_indexes(relation: &Relation, server: &ServerView<'_>) -> Vec<IndexPlan> {
+    let libc_version = collate::libc_version();
+    relation
+        .indexes
+        .iter()
+        .map(|index| {
+            match IndexSpec::native(
+                index,
+                &relation.columns,
+                server.version,
+                &libc_version,
+                server.database_collation,
+            ) {
+                Ok(spec) => IndexPlan::Native(Box::new(spec)),
+                Err(reason) => IndexPlan::Server(reason),
+            }
+        })
+        .collect()
 }
 
 /// Triggers and rules; the kinds of table were refused when the catalog was read.
@@ -213,11 +391,16 @@ fn native_plan(
 ) -> Result<NativePlan, String> {
     let settings = server.settings.map_err(str::to_owned)?;
     if relation.kind == 'p' {
-        return Err("it is partitioned, and the server routes the rows".into());
+        refuse_generated(relation)?;
+        if relation.features.partition_constraint.is_some() {
+            return Err("it is partitioned and a partition itself".to_owned());
+        }
+        if !options.trust_constraints && !relation.features.domain_checks.is_empty() {
+            // They come before a row is routed.
+            return Err("it is partitioned, and a domain has CHECK constraints".to_owned());
+        }
     }
-    if let Some(index) = relation.indexes.iter().find(|i| i.exclusion && i.unique) {
-        return Err(format!("key {} is temporal", index.name));
-    }
+    refuse_constraints(relation, options)?;
     if options.trust_constraints {
         for (kind, names) in constraint_names(relation) {
             notes.push(format!(
@@ -227,7 +410,6 @@ fn native_plan(
             ));
         }
     } else {
-        only_by_copy(relation)?;
         same_columns(relation, inputs)?;
     }
     if let Some(reason) = inputs.iter().find_map(|input| input.not_native.clone()) {
@@ -263,28 +445,11 @@ fn native_plan(
             Ok(Some(encoder))
         })
         .collect::<Result<Vec<_>, String>>()?;
-    let libc_version = collate::libc_version();
-    let indexes = relation
-        .indexes
-        .iter()
-        .map(|index| {
-            match IndexSpec::native(
-                index,
-                &relation.columns,
-                server.version,
-                &libc_version,
-                server.database_collation,
-            ) {
-                Ok(spec) => IndexPlan::Native(Box::new(spec)),
-                Err(reason) => IndexPlan::Server(reason),
-            }
-        })
-        .collect();
     Ok(NativePlan {
         layout: relation.columns.iter().map(|c| c.layout).collect(),
         encoders,
         defaults,
-        indexes,
+        indexes: plan_indexes(relation, server),
         checks_constraints: !options.trust_constraints,
     })
 }

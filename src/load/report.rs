@@ -125,6 +125,8 @@ pub struct AskedReport {
 pub struct TableReport {
     /// Qualified name.
     pub name: String,
+    /// It is a partition of the partitioned table before it, which has all rows.
+    pub is_leaf: bool,
     /// Who loaded it.
     pub by: By,
     /// Rows loaded.
@@ -181,17 +183,28 @@ impl Report {
         self.notes.extend(other.notes);
     }
 
+    /// Rows of all tables, each counted once.
+    fn rows(&self) -> u64 {
+        let tables = self.tables.iter().filter(|t| !t.is_leaf);
+        tables.map(|t| t.rows).sum()
+    }
+
     /// The report for people.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         for table in &self.tables {
             // Writing to a String does not fail.
+            let input = if table.is_leaf {
+                String::new()
+            } else {
+                format!(", {} in", size(table.input_bytes))
+            };
             let _ = write!(
                 out,
-                "{}: {} rows, {} in, {} out",
+                "{}{}: {} rows{input}, {} out",
+                if table.is_leaf { "partition " } else { "" },
                 table.name,
                 table.rows,
-                size(table.input_bytes),
                 size(table.output_bytes())
             );
             match &table.by {
@@ -261,7 +274,7 @@ impl Report {
         for note in &self.notes {
             let _ = writeln!(out, "NOTE: {note}");
         }
-        let rows: u64 = self.tables.iter().map(|t| t.rows).sum();
+        let rows = self.rows();
         let input: u64 = self.tables.iter().map(|t| t.input_bytes).sum();
         let seconds = self.total.as_secs_f64();
         let _ = writeln!(
@@ -287,6 +300,7 @@ impl Report {
         json!({
             "tables": self.tables.iter().map(|t| json!({
                 "table": t.name,
+                "is_partition": t.is_leaf,
                 "loaded": by(&t.by),
                 "rows": t.rows,
                 "input_bytes": t.input_bytes,
@@ -314,7 +328,7 @@ impl Report {
                     .map(|(name, time)| (name.to_owned(), json!(time.as_secs_f64())))
                     .collect::<serde_json::Map<_, _>>(),
             })).collect::<Vec<_>>(),
-            "rows": self.tables.iter().map(|t| t.rows).sum::<u64>(),
+            "rows": self.rows(),
             "seconds": {
                 "build": self.build.as_secs_f64(),
                 "register": self.register.as_secs_f64(),
@@ -355,6 +369,7 @@ mod tests {
         let report = Report {
             tables: vec![TableReport {
                 name: "public.t".into(),
+                is_leaf: false,
                 by: By::Native,
                 rows: 10,
                 input_bytes: 20_000_000,

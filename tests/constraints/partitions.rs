@@ -71,7 +71,7 @@ const LEAVES: &[Case] = &[
     },
 ];
 
-/// Partitioned tables, which the server's COPY loads.
+/// Partitioned tables, whose rows we route.
 const PARENTS: &[Case] = &[
     Case {
         name: "rows go to the partitions of all levels",
@@ -89,12 +89,152 @@ const PARENTS: &[Case] = &[
         ..Case::REFUSED
     },
     Case {
+        name: "a row without a partition in the second level",
+        schema: "CREATE TABLE t (a int, \"B c\" text) PARTITION BY LIST (a);
+                 CREATE TABLE p (\"B c\" text, a int) PARTITION BY RANGE (\"B c\", a);
+                 ALTER TABLE t ATTACH PARTITION p FOR VALUES IN (1, NULL);
+                 CREATE TABLE q PARTITION OF p FOR VALUES FROM ('a', MINVALUE) TO ('c', 3)",
+        inputs: &[("t", "1,a\n1,b\n1,c\n,c\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "null is in no range, and its text is shown up to its limit",
+        schema: "CREATE TABLE t (a int, b text) PARTITION BY RANGE (b, a);
+                 CREATE TABLE p PARTITION OF t FOR VALUES FROM (MINVALUE, MINVALUE)
+                     TO (MAXVALUE, MAXVALUE)",
+        inputs: &[(
+            "t",
+            "1,a\n,0123456789012345678901234567890123456789012345678901234567890123456789\n",
+        )],
+        ..Case::REFUSED
+    },
+    Case {
         name: "a key of all partitions",
         schema: "CREATE TABLE t (a int PRIMARY KEY, b text) PARTITION BY HASH (a);
                  CREATE TABLE h0 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 0);
                  CREATE TABLE h1 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 1)",
         inputs: &[("t", "1,x\n2,y\n3,z\n2,w\n")],
+        line: Some(4),
         ..Case::REFUSED
+    },
+    Case {
+        name: "a bad value comes before the partition that is missing",
+        schema: LEVELS,
+        inputs: &[("t", "1,x,\n20,x,no date\n30,x,\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "the partition that is missing comes before a null that is refused",
+        schema: "CREATE TABLE t (a int, b int NOT NULL) PARTITION BY LIST (a);
+                 CREATE TABLE p PARTITION OF t FOR VALUES IN (1)",
+        inputs: &[("t", "1,1\n2,\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a null that a partition alone refuses",
+        schema: "CREATE TABLE t (a int, b int, c int) PARTITION BY LIST (a);
+                 CREATE TABLE p (c int NOT NULL, gone int, b int NOT NULL, a int);
+                 ALTER TABLE p DROP gone;
+                 ALTER TABLE t ATTACH PARTITION p FOR VALUES IN (1);
+                 CREATE TABLE q PARTITION OF t FOR VALUES IN (2)",
+        inputs: &[("t", "2,,\n1,1,1\n1,,\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "of two partitions' CHECK constraints the one that is met first",
+        schema: "CREATE TABLE t (a int, b int CHECK (b < 10)) PARTITION BY LIST (a);
+                 CREATE TABLE p PARTITION OF t FOR VALUES IN (1);
+                 CREATE TABLE q PARTITION OF t FOR VALUES IN (2)",
+        inputs: &[("t", "1,1\n2,10\n1,11\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a partition's own CHECK constraint",
+        schema: "CREATE TABLE t (a int, b int) PARTITION BY LIST (a);
+                 CREATE TABLE p PARTITION OF t (CHECK (b < 10)) FOR VALUES IN (1);
+                 CREATE TABLE q PARTITION OF t DEFAULT",
+        inputs: &[("t", "2,11\n1,1\n,12\n1,12\n")],
+        ..Case::REFUSED
+    },
+    Case {
+        name: "a foreign key of a partitioned table that references itself",
+        schema: "CREATE TABLE t (a int, up int REFERENCES t (a), PRIMARY KEY (a))
+                     PARTITION BY RANGE (a);
+                 CREATE TABLE p PARTITION OF t FOR VALUES FROM (1) TO (10);
+                 CREATE TABLE q PARTITION OF t FOR VALUES FROM (10) TO (20)",
+        inputs: &[("t", "1,15\n15,1\n3,\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a foreign key between partitioned tables that is broken",
+        schema: "CREATE TABLE t (a int PRIMARY KEY) PARTITION BY RANGE (a);
+                 CREATE TABLE p PARTITION OF t FOR VALUES FROM (1) TO (10);
+                 CREATE TABLE u (b int REFERENCES t) PARTITION BY HASH (b);
+                 CREATE TABLE u0 PARTITION OF u FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+        inputs: &[("t", "1\n2\n"), ("u", "2\n\n1\n3\n")],
+        line: Some(4),
+        ..Case::REFUSED
+    },
+    Case {
+        name: "another table references it and is not loaded",
+        schema: "CREATE TABLE t (a int PRIMARY KEY) PARTITION BY RANGE (a);
+                 CREATE TABLE p PARTITION OF t FOR VALUES FROM (1) TO (10);
+                 CREATE TABLE q PARTITION OF t FOR VALUES FROM (10) TO (20);
+                 CREATE TABLE u (b int REFERENCES t)",
+        inputs: &[("t", "1\n2\n12\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "defaults and an identity are the parent's",
+        schema: "CREATE TABLE t (id serial, a int DEFAULT 15, b text DEFAULT 'x', c date)
+                     PARTITION BY RANGE (a);
+                 CREATE TABLE p PARTITION OF t FOR VALUES FROM (0) TO (10);
+                 CREATE TABLE q PARTITION OF t (b DEFAULT 'not me') FOR VALUES FROM (10) TO (20)",
+        inputs: &[("t(c)", "2020-01-01\n\n2020-01-02\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "no rows",
+        schema: LEVELS,
+        inputs: &[("t", "")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "no partitions and no rows",
+        schema: "CREATE TABLE t (a int) PARTITION BY LIST (a)",
+        inputs: &[("t", "")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "no partitions",
+        schema: "CREATE TABLE t (a int) PARTITION BY LIST (a)",
+        inputs: &[("t", "1\n")],
+        ..Case::REFUSED
+    },
+];
+
+/// Partitioned tables that are left to the server's COPY.
+const BY_THE_SERVER: &[Case] = &[
+    Case {
+        name: "a key that is an expression",
+        schema: "CREATE TABLE t (a int, b int) PARTITION BY LIST ((a + b));
+                 CREATE TABLE p PARTITION OF t FOR VALUES IN (3)",
+        inputs: &[("t", "1,2\n2,1\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "generated columns",
+        schema: "CREATE TABLE t (a int, b int GENERATED ALWAYS AS (a * 2) STORED)
+                     PARTITION BY LIST (a);
+                 CREATE TABLE p PARTITION OF t FOR VALUES IN (3)",
+        inputs: &[("t", "3\n3\n")],
+        ..Case::LOADED
+    },
+    Case {
+        name: "a partitioned table that is a partition",
+        schema: LEVELS,
+        inputs: &[("high", "15,x,\n16,q,\n")],
+        ..Case::LOADED
     },
 ];
 
@@ -105,7 +245,12 @@ fn the_bounds_of_a_partition_are_checked_as_copy_checks_them() {
 
 #[test]
 fn rows_of_a_partitioned_table_are_routed_as_copy_routes_them() {
-    agree(PARENTS, Load::ByCopy);
+    agree(PARENTS, Load::NativeOnly);
+}
+
+#[test]
+fn partitioned_tables_that_we_cannot_route_are_left_to_copy() {
+    agree(BY_THE_SERVER, Load::ByCopy);
 }
 
 #[test]

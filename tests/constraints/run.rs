@@ -149,7 +149,17 @@ fn rows(client: &mut Client, case: &Case) -> String {
     let mut rows = String::new();
     for (target, _) in case.inputs {
         let table = target.split('(').next().expect("a table");
-        let query = format!("SELECT ctid::text || r::text FROM ONLY {table} AS r ORDER BY ctid");
+        let partitioned =
+            format!("SELECT relkind = 'p' FROM pg_class WHERE oid = '{table}'::regclass");
+        let is_partitioned: bool = client
+            .query_one(&partitioned, &[])
+            .expect("its kind")
+            .get(0);
+        let only = if is_partitioned { "" } else { "ONLY" };
+        let query = format!(
+            "SELECT tableoid::regclass::text || ctid::text || r::text FROM {only} {table} AS r
+              ORDER BY tableoid::regclass::text, ctid"
+        );
         for row in client.query(&query, &[]).expect("the rows") {
             let _ = writeln!(rows, "{table} {}", row.get::<_, &str>(0));
         }

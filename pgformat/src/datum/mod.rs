@@ -4,6 +4,7 @@ pub mod array;
 pub mod bits;
 pub mod datetime;
 pub mod float;
+pub mod hash;
 pub mod jsonb;
 pub mod network;
 pub mod numeric;

@@ -189,6 +189,24 @@ pub fn send(payload: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// The hash of a payload; scale and zeros at either end do not matter.
+///
+/// PostgreSQL: `hash_numeric_extended`.
+pub fn hash(payload: &[u8], seed: u64) -> u64 {
+    let Number::Finite(number) = read(payload) else {
+        return seed;
+    };
+    let Some(first) = number.iter().position(|digit| digit != 0) else {
+        return seed.wrapping_sub(1);
+    };
+    let mut end = number.count();
+    while number.digit(end - 1) == 0 {
+        end -= 1;
+    }
+    let digits = super::hash::hash_bytes(&number.digits[first * 2..end * 2], seed);
+    digits ^ i64::from(number.weight - first as i32) as u64
+}
+
 /// The order of two payloads (without varlena headers): -Infinity, numbers, Infinity, NaN.
 /// Scale does not matter.
 ///

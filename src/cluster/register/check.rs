@@ -58,6 +58,8 @@ pub struct RowChecks<'a> {
     pub domains: Vec<&'a DomainCheck>,
     /// Those of the table.
     pub table: &'a [Check],
+    /// A partition's bounds are looked at.
+    pub bounds: bool,
 }
 
 impl RowChecks<'_> {
@@ -127,12 +129,13 @@ impl Registration<'_> {
         checks: &RowChecks<'_>,
         means: CheckMeans,
     ) -> Result<Option<Violation>> {
+        let bounds = relation.features.partition_constraint.as_ref();
         // COPY looks at a partition's bounds last.
         let of_table = checks
             .table
             .iter()
             .map(|check| &check.condition)
-            .chain(&relation.features.partition_constraint)
+            .chain(bounds.filter(|_| checks.bounds))
             .map(|condition| format!("({condition}) IS FALSE"));
         let failing: Vec<String> = checks.domains_refuse().chain(of_table).collect();
         if failing.is_empty() {

@@ -315,6 +315,7 @@ mod tests {
                 toast: None,
                 features: Features::default(),
                 size_bytes: 0,
+                partitions: None,
             },
             truncate_allowed: true,
             native: true,

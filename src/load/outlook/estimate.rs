@@ -183,7 +183,7 @@ fn sample(
         let packing = packer
             .pack(&mut reader, input, plan, &mut Given::default())
             .map_err(|error| error.locate(&plan.label, 0))?;
-        let packed = &packer.packed;
+        let packed = packer.packed();
         heap.add_all(&packed.tuples);
         toast.add_all(packed.toast.tuples());
         sample.sizes.rows += packed.tuples.len() as u64;

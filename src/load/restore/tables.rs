@@ -129,6 +129,7 @@ fn with_encoding(statement: &str, encoding: &str) -> String {
 pub fn report(table: &DumpedTable, reason: String, copied: (u64, u64)) -> TableReport {
     let target = table.target.as_ref();
     TableReport {
+        is_leaf: false,
         name: target.map_or_else(|| table.source.label.clone(), |t| t.table.clone()),
         by: By::Server(reason),
         rows: copied.0,

@@ -20,6 +20,9 @@ impl Build<'_> {
         for table in tables {
             let reason = match &table.how {
                 How::Server(reason) => format!("the server's COPY must load it: {reason}"),
+                How::Native(_) if !table.part.has_rows() => {
+                    "its rows go to its partitions".to_owned()
+                }
                 How::Native(native) if native.defaults.belong_to_the_load() => {
                     "its defaults or generated columns belong to the transaction that loads it"
                         .to_owned()
