@@ -81,6 +81,9 @@ fn restore(flags: &BuildFlags, dump: &str) -> Result<()> {
 }
 
 fn plan(flags: &BuildFlags) -> Result<()> {
+    if let Some(dump) = options::dump(flags) {
+        load::restore::refuse_to_plan(&options::restore_options(flags, dump)?.0)?;
+    }
     let options = options::build_options(flags)?;
     let outlook = load::plan_only(&options::target(&flags.target), &options)?;
     let text = match options.report {

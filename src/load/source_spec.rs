@@ -49,7 +49,7 @@ impl SourceSpec {
     pub fn parse(text: &str) -> Result<SourceSpec> {
         let Some(equals) = find_unquoted(text, b'=') else {
             return Err(Error::usage(format!("source \"{text}\" is not TABLE=PATH"))
-                .with_hint("Dumps are not read yet; data files are written as TABLE=PATH."));
+                .with_hint("A dump is the only source of its command; data files are written as TABLE=PATH."));
         };
         let (target, path) = (text[..equals].trim(), &text[equals + 1..]);
         let (table, columns) = match find_unquoted(target, b'(') {

@@ -149,10 +149,9 @@ fn rows(client: &mut Client, case: &Case) -> String {
     let mut rows = String::new();
     for (target, _) in case.inputs {
         let table = target.split('(').next().expect("a table");
-        let partitioned =
-            format!("SELECT relkind = 'p' FROM pg_class WHERE oid = '{table}'::regclass");
+        let partitioned = "SELECT relkind = 'p' FROM pg_class WHERE oid = $1::text::regclass";
         let is_partitioned: bool = client
-            .query_one(&partitioned, &[])
+            .query_one(partitioned, &[&table])
             .expect("its kind")
             .get(0);
         let only = if is_partitioned { "" } else { "ONLY" };

@@ -193,3 +193,25 @@ fn what_is_there_is_not_overwritten_and_errors_may_be_passed_over() {
     fresh(&server, OURS);
     assert_eq!(objects(&server, OURS), NOTHING);
 }
+
+#[test]
+fn tables_that_could_not_be_made_get_no_rows_on_demand() {
+    let server = server_with_kinds(15);
+    let dump = dumped(&server, 15, "custom.dump", &["-Fc"]);
+    let args = ["-n", "shop", "-t", "parent", "-t", "wide"];
+    for (more, rows) in [(&[][..], "1"), (&["--no-data-for-failed-tables"], "0")] {
+        fresh(&server, OURS);
+        server.execute(
+            OURS,
+            "CREATE SCHEMA shop; CREATE TABLE shop.parent (a int, b text)",
+        );
+        let args = [&["--keep-going"][..], &args, more].concat();
+        let stderr = build(&server, OURS, &args, &dump).expect_failure(1);
+        assert!(
+            stderr.contains("relation \"parent\" already exists"),
+            "{stderr}"
+        );
+        assert_eq!(server.value(OURS, "SELECT count(*) FROM shop.parent"), rows);
+        assert_eq!(server.value(OURS, "SELECT count(*) FROM shop.wide"), "200");
+    }
+}

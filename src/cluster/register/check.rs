@@ -20,7 +20,8 @@ use crate::error::{Class, Error, Place, Result};
 const SHOWN_BYTES: usize = 64;
 
 /// The indexes that the server builds may still be empty when rows are checked.
-pub(super) const WITHOUT_INDEXES: &str = "SET LOCAL enable_indexscan = off;
+pub(super) const WITHOUT_INDEXES: &str = "SET LOCAL enable_seqscan = on;
+             SET LOCAL enable_indexscan = off;
              SET LOCAL enable_indexonlyscan = off;
              SET LOCAL enable_bitmapscan = off";
 

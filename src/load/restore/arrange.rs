@@ -41,13 +41,13 @@ pub enum Step {
     /// SQL.
     Command(Command),
     /// Rows that are fed to the server's COPY.
-    Rows(DumpedTable),
+    Rows(Box<DumpedTable>),
     /// The data of this entry are SQL.
-    Sql(Entry),
+    Sql(Box<Entry>),
     /// Statements of a script, which are many.
     Statements(Statements),
     /// Large objects of this entry.
-    LargeObjects(Entry),
+    LargeObjects(Box<Entry>),
 }
 
 /// Statements that are kept as a place in their script.
@@ -153,13 +153,15 @@ pub fn of_archive(
             continue;
         }
         match entry.desc.as_str() {
-            "BLOBS" => arranged.after.push(Step::LargeObjects(entry.clone())),
-            "BLOB COMMENTS" => arranged.after.push(Step::Sql(entry.clone())),
+            "BLOBS" => arranged
+                .after
+                .push(Step::LargeObjects(Box::new(entry.clone()))),
+            "BLOB COMMENTS" => arranged.after.push(Step::Sql(Box::new(entry.clone()))),
             _ if entry.copy_statement.is_empty() => {
                 arranged
                     .after
                     .push(Step::Command(Command::quiet(emitter.before_rows(entry))));
-                arranged.after.push(Step::Sql(entry.clone()));
+                arranged.after.push(Step::Sql(Box::new(entry.clone())));
             }
             _ => {
                 let Some(origin) = origin_of_entry(archive, entry, &mut files)? else {
@@ -189,6 +191,7 @@ pub fn of_archive(
                     target,
                     statement: statement.to_owned(),
                     source,
+                    entry_name: Some(entry.name()),
                 });
             }
         }

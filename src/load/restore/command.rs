@@ -54,10 +54,7 @@ impl Command {
             origin: CommandOrigin::Entry {
                 dump_id: entry.dump_id,
                 desc: entry.desc.clone(),
-                name: match &entry.namespace {
-                    Some(namespace) => format!("{namespace}.{}", entry.tag),
-                    None => entry.tag.clone(),
-                },
+                name: entry.name(),
             },
         }
     }

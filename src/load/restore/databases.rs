@@ -7,6 +7,7 @@ use crate::catalog::quote_ident;
 use crate::cluster::session::Session;
 use crate::error::{Error, Place, Result};
 use crate::source::dump::archive::{Archive, Entry};
+use std::fmt::Write;
 
 /// The database of an archive, for `-C`.
 pub struct Database {
@@ -150,10 +151,11 @@ impl Created {
         self.temporary_name.clone_from(&self.database.name);
         let mut sql = String::from("BEGIN;\n");
         if let Some(owner) = &self.database.owner {
-            sql.push_str(&format!(
-                "ALTER DATABASE {name} OWNER TO {};\n",
+            let _ = writeln!(
+                sql,
+                "ALTER DATABASE {name} OWNER TO {};",
                 quote_ident(owner)
-            ));
+            );
         }
         for properties in &self.database.properties {
             sql.push_str(properties);

@@ -8,6 +8,7 @@ use super::options::RestoreOptions;
 use super::select::{Selected, is_acl};
 use crate::catalog::quote_ident;
 use crate::source::dump::archive::{Archive, Entry};
+use std::fmt::Write;
 
 /// Makes commands of entries, and knows what those before have set.
 pub struct Emitter<'a> {
@@ -54,7 +55,7 @@ impl<'a> Emitter<'a> {
         let mut commands = vec![Command::quiet(sql)];
         let mut sql = String::new();
         if let Some(role) = &self.options.role {
-            sql.push_str(&format!("SET ROLE {};", quote_ident(role)));
+            let _ = write!(sql, "SET ROLE {};", quote_ident(role));
         }
         for entry in &self.archive.entries {
             if entry.desc == "SEARCHPATH" {
@@ -78,7 +79,7 @@ impl<'a> Emitter<'a> {
         let desc = entry.desc.as_str();
         let is_comment = entry.definition.starts_with("--");
         if self.options.no_owner && desc == "SCHEMA" && !is_comment {
-            sql.push_str(&format!("CREATE SCHEMA {};\n", quote_ident(&entry.tag)));
+            let _ = writeln!(sql, "CREATE SCHEMA {};", quote_ident(&entry.tag));
         } else if desc == "BLOB METADATA" {
             for_each_large_object(entry, &mut sql, "SELECT pg_catalog.lo_create('", "')");
         } else if desc == "ACL" && entry.tag.starts_with("LARGE OBJECTS") {
@@ -91,11 +92,12 @@ impl<'a> Emitter<'a> {
             && !self.options.no_table_access_method
             && let Some(access_method) = &entry.table_am
         {
-            sql.push_str(&format!(
-                "ALTER TABLE {} SET ACCESS METHOD {};\n",
+            let _ = writeln!(
+                sql,
+                "ALTER TABLE {} SET ACCESS METHOD {};",
                 qualified(entry),
                 quote_ident(access_method)
-            ));
+            );
         }
         if is_acl(entry) {
             // It may have become somebody else.
@@ -120,10 +122,11 @@ impl<'a> Emitter<'a> {
         } else if !self.options.if_exists || entry.drop.starts_with("--") {
             sql.push_str(&entry.drop);
         } else if entry.desc == "BLOB" {
-            sql.push_str(&format!(
-                "SELECT pg_catalog.lo_unlink(oid) FROM pg_catalog.pg_largeobject_metadata WHERE oid = '{}';\n",
+            let _ = writeln!(
+                sql,
+                "SELECT pg_catalog.lo_unlink(oid) FROM pg_catalog.pg_largeobject_metadata WHERE oid = '{}';",
                 entry.oid
-            ));
+            );
         } else {
             sql.push_str(&if_exists(entry));
         }
@@ -145,11 +148,12 @@ impl<'a> Emitter<'a> {
             && !self.options.no_tablespaces
             && self.tablespace.as_ref() != Some(tablespace)
         {
-            sql.push_str(&if tablespace.is_empty() {
-                "SET default_tablespace = '';\n".to_owned()
+            let name = if tablespace.is_empty() {
+                "''".to_owned()
             } else {
-                format!("SET default_tablespace = {};\n", quote_ident(tablespace))
-            });
+                quote_ident(tablespace)
+            };
+            let _ = writeln!(sql, "SET default_tablespace = {name};");
             self.tablespace = Some(tablespace.clone());
         }
         if let Some(access_method) = &entry.table_am
@@ -157,10 +161,11 @@ impl<'a> Emitter<'a> {
             && !self.options.no_table_access_method
             && self.access_method.as_ref() != Some(access_method)
         {
-            sql.push_str(&format!(
-                "SET default_table_access_method = {};\n",
+            let _ = writeln!(
+                sql,
+                "SET default_table_access_method = {};",
                 quote_ident(access_method)
-            ));
+            );
             self.access_method = Some(access_method.clone());
         }
         sql
@@ -215,7 +220,7 @@ impl<'a> Emitter<'a> {
             let end = format!(" OWNER TO {owner}");
             for_each_large_object(entry, sql, "ALTER LARGE OBJECT ", &end);
         } else if let Some(object) = described(entry) {
-            sql.push_str(&format!("\nALTER {object} OWNER TO {owner};\n"));
+            let _ = writeln!(sql, "\nALTER {object} OWNER TO {owner};");
         }
     }
 
@@ -235,7 +240,7 @@ impl<'a> Emitter<'a> {
                     Some((before, after)) => {
                         let digits = after.len()
                             - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-                        sql.push_str(&format!("{before}LARGE OBJECT {oid}{}", &after[digits..]));
+                        let _ = write!(sql, "{before}LARGE OBJECT {oid}{}", &after[digits..]);
                     }
                     None => sql.push_str(statement),
                 }

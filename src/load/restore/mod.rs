@@ -42,6 +42,7 @@ use options::RestoreOptions;
 use rows::{ArchiveMember, DumpedTable};
 use run::Runner;
 use script::Segment;
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,6 +76,19 @@ pub fn list(options: &RestoreOptions, interrupted: &AtomicBool) -> Result<String
     let selected = select::select(&archive, options)?;
     let entries: Vec<&Entry> = selected.iter().map(|s| s.entry).collect();
     Ok(archive.list(&entries))
+}
+
+/// What `plan` says of a dump.
+///
+/// # Errors
+/// Always: what a build would refuse first, or that this is not told of dumps.
+pub fn refuse_to_plan(options: &RestoreOptions) -> Result<()> {
+    let never = AtomicBool::new(false);
+    dump::recognise(&open_dump(options, None, &never)?.path)?;
+    Err(
+        Error::unsupported("what a build of a dump would do is not told yet")
+            .with_hint("\"build -l\" prints the table of contents of an archive."),
+    )
 }
 
 #[cold]
@@ -155,7 +169,7 @@ impl Work<'_> {
         let mut created = database.create(&mut session, self.options)?;
         let done = created.session().and_then(|inner| {
             let restored = self.database(inner, arranged, data)?;
-            self.analyze(inner, restored)
+            Ok(self.analyze(inner, restored))
         });
         match done.and_then(|restored| created.keep(&mut session).map(|()| restored)) {
             Ok(restored) => {
@@ -222,7 +236,7 @@ impl Work<'_> {
                     .find_map(|t| t.source.input.encoding.clone());
                 let data = Data::Script(script.clone(), segment.roles);
                 let restored = self.database(session, segment.arranged, data)?;
-                let restored = self.analyze(session, restored)?;
+                let restored = self.analyze(session, restored);
                 all.report.add(restored.report);
                 all.errors += restored.errors;
             }
@@ -259,6 +273,7 @@ impl Work<'_> {
                 verbose: self.options.verbose,
                 interrupted: self.interrupted,
                 errors: 0,
+                failed_tables: HashSet::new(),
             },
             left: Vec::new(),
         };
@@ -273,7 +288,7 @@ impl Work<'_> {
         })
     }
 
-    fn analyze(&self, session: &mut Session, mut restored: Restored) -> Result<Restored> {
+    fn analyze(&self, session: &mut Session, mut restored: Restored) -> Restored {
         analyze(
             session,
             &restored.loaded,
@@ -281,11 +296,11 @@ impl Work<'_> {
             self.interrupted,
             &mut restored.report,
         );
-        Ok(restored)
+        restored
     }
 
     fn finish(&self, mut session: Session, restored: Restored) -> Result<Restored> {
-        let restored = self.analyze(&mut session, restored)?;
+        let restored = self.analyze(&mut session, restored);
         session.finish()?;
         Ok(restored)
     }
@@ -318,7 +333,7 @@ impl Restoring<'_> {
             }
             (Step::Sql(entry), Data::Archive(archive, encoding)) => {
                 let label = archive.label(entry);
-                let entry = entry.clone();
+                let entry = (**entry).clone();
                 let member = ArchiveMember { archive, entry };
                 let reader = ScriptReader::new(member.open()?, label.clone());
                 self.statements(registration, reader, &label, &encoding)
@@ -357,7 +372,7 @@ impl Restoring<'_> {
     ) -> Result<()> {
         let mut commands = Vec::new();
         loop {
-            match reader.next()? {
+            match reader.next_item()? {
                 Some(Item::Statement { text, line, .. }) => {
                     let sql = command::decoded(text, encoding, label, line)?;
                     // All of it is one transaction.

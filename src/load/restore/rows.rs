@@ -10,7 +10,7 @@ use crate::source::dump::script::CopyTarget;
 use crate::source::{FileSource, Member, Origin};
 use std::collections::HashMap;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rows for a table.
@@ -22,6 +22,8 @@ pub struct DumpedTable {
     pub statement: String,
     /// Where the rows are.
     pub source: InputSource,
+    /// The name of the entry in an archive.
+    pub entry_name: Option<String>,
 }
 
 impl DumpedTable {
@@ -83,14 +85,11 @@ impl OpenFiles {
     ///
     /// # Errors
     /// The file cannot be opened, or ends before.
-    pub fn part(&mut self, path: PathBuf, label: &str, pos: u64, len: u64) -> Result<Origin> {
-        let file = match self.0.get(&path) {
-            Some(file) => file,
-            None => {
-                let file = FileSource::open(&path)?;
-                self.0.entry(path).or_insert(file)
-            }
-        };
+    pub fn part(&mut self, path: &Path, label: &str, pos: u64, len: u64) -> Result<Origin> {
+        if !self.0.contains_key(path) {
+            self.0.insert(path.to_path_buf(), FileSource::open(path)?);
+        }
+        let file = &self.0[path];
         Ok(Origin::Part(file.part(label.to_owned(), pos, len)?))
     }
 }
@@ -110,7 +109,7 @@ pub fn origin_of_entry(
     if archive.has_plain_members() {
         // Whether it is compressed, its file tells.
         if let Some(MemberData::Range { path, pos, len }) = archive.member(entry)? {
-            return files.part(path, &archive.label(entry), pos, len).map(Some);
+            return files.part(&path, &archive.label(entry), pos, len).map(Some);
         }
     }
     Ok(Some(Origin::Member(Arc::new(ArchiveMember {

@@ -4,6 +4,7 @@ use super::command::{Command, CommandOrigin};
 use crate::cluster::register::Registration;
 use crate::error::{Error, Place, Result};
 use postgres::error::ErrorPosition;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many commands, and bytes of them, are sent at once.
@@ -22,6 +23,8 @@ pub struct Runner<'a> {
     pub interrupted: &'a AtomicBool,
     /// Errors that did not end it.
     pub errors: u64,
+    /// Tables that could not be made, by the names of their entries.
+    pub failed_tables: HashSet<String>,
 }
 
 impl Runner<'_> {
@@ -68,6 +71,11 @@ impl Runner<'_> {
                 Err(error) if self.keep_going => {
                     client.batch_execute("ROLLBACK TO SAVEPOINT pgpagewrite_restore")?;
                     self.ignore(&error);
+                    if let CommandOrigin::Entry { desc, name, .. } = &command.origin
+                        && desc == "TABLE"
+                    {
+                        self.failed_tables.insert(name.clone());
+                    }
                 }
                 Err(error) => return Err(error),
             }

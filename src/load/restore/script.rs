@@ -87,7 +87,7 @@ pub fn segments(
         meta_between: false,
         escapes: false,
     };
-    while let Some(item) = reader.next()? {
+    while let Some(item) = reader.next_item()? {
         reading.item(item)?;
     }
     reading.end_segment(None);
@@ -187,7 +187,7 @@ impl Reading<'_> {
         };
         self.segments
             .push(std::mem::replace(&mut self.segment, next));
-        self.encoding = "UTF8".to_owned();
+        "UTF8".clone_into(&mut self.encoding);
         self.settings = Settings::default();
         self.hoisted = Settings::default();
         self.rows_pending = false;
@@ -366,12 +366,13 @@ impl Reading<'_> {
             },
             target,
             statement,
+            entry_name: None,
         };
         self.begin_rows();
         let arranged = &mut self.segment.arranged;
         if self.rows_guarded {
             self.rows_seen = true;
-            arranged.after.push(Step::Rows(table));
+            arranged.after.push(Step::Rows(Box::new(table)));
         } else {
             arranged.tables.push(table);
         }

@@ -45,6 +45,10 @@ pub fn divide(
         .collect();
     let rows = registration.client().query(STATE, &[&names])?;
     for (table, row) in tables.into_iter().zip(rows) {
+        let failed = |name: &String| runner.failed_tables.contains(name);
+        if options.no_data_for_failed_tables && table.entry_name.as_ref().is_some_and(failed) {
+            continue;
+        }
         if table.target.is_none() {
             left.push((table, "COPY's statement is not read here".to_owned()));
             continue;

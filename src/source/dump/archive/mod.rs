@@ -165,6 +165,16 @@ pub struct Entry {
     place: EntryPlace,
 }
 
+impl Entry {
+    /// The object's name with its schema, as messages show it.
+    pub fn name(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{namespace}.{}", self.tag),
+            None => self.tag.clone(),
+        }
+    }
+}
+
 /// Where an entry's data are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum EntryPlace {
@@ -216,7 +226,6 @@ impl Archive {
     /// The archive cannot be read or is damaged there.
     pub fn member(&self, entry: &Entry) -> Result<Option<MemberData>> {
         match (&self.container, &entry.place) {
-            (_, EntryPlace::Nowhere) => Ok(None),
             (Container::Custom(blocks), EntryPlace::Offset(_)) => {
                 let reader = blocks.member(self, entry)?;
                 self.decompressed(Box::new(reader), entry).map(Some)
@@ -278,11 +287,7 @@ impl Archive {
 
     /// The name in messages of an entry's data.
     pub fn label(&self, entry: &Entry) -> String {
-        let of = match &entry.namespace {
-            Some(namespace) => format!("{namespace}.{}", entry.tag),
-            None => entry.tag.clone(),
-        };
-        format!("{}, {} {of}", self.label, entry.desc)
+        format!("{}, {} {}", self.label, entry.desc, entry.name())
     }
 
     /// Its name in messages.

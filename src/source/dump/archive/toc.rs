@@ -35,7 +35,7 @@ pub fn header<R: Read>(input: &mut Primitives<R>, format: ArchiveFormat) -> Resu
         let mut error = input.damaged(format!(
             "unsupported version ({major}.{minor}) in file header"
         ));
-        error.sqlstate = "0A000".to_owned();
+        "0A000".clone_into(&mut error.sqlstate);
         return Err(error.with_hint(format!(
             "Archives of versions {}.{} to {}.{} are read: those of PostgreSQL 9.4 to 18.",
             OLDEST_VERSION.0, OLDEST_VERSION.1, NEWEST_VERSION.0, NEWEST_VERSION.1

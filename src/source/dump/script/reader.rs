@@ -128,7 +128,7 @@ impl<R: Read> ScriptReader<R> {
     ///
     /// # Errors
     /// The script cannot be read; 42601 for a quote or COPY data without an end.
-    pub fn next(&mut self) -> Result<Option<Item>> {
+    pub fn next_item(&mut self) -> Result<Option<Item>> {
         if self.window_pos == 0 && self.at == 0 {
             self.fill()?;
             if self.window.starts_with(b"\xef\xbb\xbf") {
@@ -467,7 +467,7 @@ mod tests {
     fn items(script: &[u8]) -> Vec<Item> {
         let mut reader = ScriptReader::new(Slowly(script, 7), "s.sql".to_owned());
         let mut items = Vec::new();
-        while let Some(item) = reader.next().unwrap() {
+        while let Some(item) = reader.next_item().unwrap() {
             items.push(item);
         }
         items
@@ -476,7 +476,7 @@ mod tests {
     fn refusal(script: &str) -> String {
         let mut reader = ScriptReader::new(script.as_bytes(), "s.sql".to_owned());
         loop {
-            match reader.next() {
+            match reader.next_item() {
                 Ok(Some(_)) => {}
                 Ok(None) => panic!("nothing is refused"),
                 Err(error) => return format!("{} at {}", error.message, error.places[0]),
@@ -555,11 +555,11 @@ mod tests {
         let end = script.len() as u64;
         script.extend_from_slice(b"\\.\nSELECT 1;\n");
         let mut reader = ScriptReader::new(script.as_slice(), "s".to_owned());
-        let Some(Item::Copy { data, .. }) = reader.next().unwrap() else {
+        let Some(Item::Copy { data, .. }) = reader.next_item().unwrap() else {
             panic!("data");
         };
         assert_eq!(data, 19..end);
-        let Some(Item::Statement { line, .. }) = reader.next().unwrap() else {
+        let Some(Item::Statement { line, .. }) = reader.next_item().unwrap() else {
             panic!("a statement");
         };
         assert_eq!(line, 300_003);

@@ -193,9 +193,8 @@ pub fn classify(text: &str) -> Class {
             }
         }
         "BEGIN" | "COMMIT" | "END" | "ABORT" => Class::TransactionControl,
-        "START" if is(1, "TRANSACTION") => Class::TransactionControl,
+        "START" | "PREPARE" if is(1, "TRANSACTION") => Class::TransactionControl,
         "ROLLBACK" if !is(1, "TO") => Class::TransactionControl,
-        "PREPARE" if is(1, "TRANSACTION") => Class::TransactionControl,
         "VACUUM" | "CHECKPOINT" | "CLUSTER" => Class::OutsideTransaction,
         "DROP" if is(1, "DATABASE") || is(1, "TABLESPACE") || is(1, "SUBSCRIPTION") => {
             Class::OutsideTransaction
