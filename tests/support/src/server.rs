@@ -226,6 +226,28 @@ impl Server {
         run(command.arg("-X").args(args))
     }
 
+    /// A client program (`pg_dump`, `pg_restore`, `psql`) of a version from 15 to 18, led to this server.
+    /// That of a newer version speaks to an older server.
+    ///
+    /// # Panics
+    /// When it is not installed.
+    pub fn client(&self, version: u32, program: &str, database: &str) -> Command {
+        let place = match version {
+            15 => "15/bin".to_owned(),
+            18 => "client/bin".to_owned(),
+            version => format!("client{version}/bin"),
+        };
+        let path = servers_dir().join(place).join(program);
+        assert!(
+            path.exists(),
+            "{} is not installed: run tools/setup",
+            path.display()
+        );
+        let mut command = Command::new(path);
+        self.connection_environment(&mut command, database);
+        command
+    }
+
     /// Gives a client program the environment that leads it to this server.
     pub fn connection_environment(&self, command: &mut Command, database: &str) {
         command

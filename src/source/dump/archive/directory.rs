@@ -102,20 +102,41 @@ pub fn member(directory: &Path, name: &str) -> Result<MemberData> {
     })
 }
 
-/// Goes through the large objects that a list names: an OID and a file on each line.
+/// Goes through the large objects that a list names.
 pub fn large_objects(
     directory: &Path,
     list: &str,
     each: &mut dyn FnMut(u32, &mut dyn Read) -> Result<()>,
 ) -> Result<()> {
     let label = directory.join(list).display().to_string();
-    let lines = BufReader::new(open_file(directory, list)?).lines();
-    for line in lines {
+    let list = open_file(directory, list)?;
+    for_each_large_object(list, &label, &mut |oid, name| {
+        let (path, compression) = find(directory, name)?;
+        let metadata = path.metadata();
+        let bytes = metadata
+            .map_err(|e| Error::io("stat file", &path, &e))?
+            .len();
+        // For an empty object gzip writes a header; the others write nothing at all.
+        if bytes == 0 && compression != Some(Compression::Gzip) {
+            return each(oid, &mut std::io::empty());
+        }
+        each(oid, &mut open_file(directory, name)?)
+    })
+}
+
+/// Reads a list of large objects: an OID and a file on each line.
+pub fn for_each_large_object(
+    list: impl Read,
+    label: &str,
+    each: &mut dyn FnMut(u32, &str) -> Result<()>,
+) -> Result<()> {
+    for line in BufReader::new(list).split(b'\n') {
         let line =
-            line.map_err(|e| damaged(&label, format!("error reading large object TOC file: {e}")))?;
+            line.map_err(|e| damaged(label, format!("error reading large object TOC file: {e}")))?;
+        let line = String::from_utf8_lossy(&line);
         let invalid = || {
             damaged(
-                &label,
+                label,
                 format!("invalid line in large object TOC file: \"{line}\""),
             )
         };
@@ -124,7 +145,7 @@ pub fn large_objects(
         if !toc::is_plain_name(name) {
             return Err(invalid());
         }
-        each(oid, &mut open_file(directory, name)?)?;
+        each(oid, name)?;
     }
     Ok(())
 }

@@ -4,8 +4,9 @@
 
 use std::fmt::Write;
 
+use jiff::ZonedDateTime;
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+use jiff::tz::{Dst, Offset, TimeZone};
 
 use super::{Archive, ArchiveCompression, ArchiveFormat, CreatedAt, Entry};
 
@@ -73,8 +74,32 @@ fn stamp(created: CreatedAt) -> String {
         small(created.second.min(59)),
         0,
     );
-    match time.and_then(|time| zone.to_ambiguous_zoned_datetime(time).compatible()) {
-        Ok(time) => time.strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
+    let zoned = time.and_then(|time| {
+        let zoned = zone.to_ambiguous_zoned_datetime(time).compatible()?;
+        match offset_as_written(&zoned, created.is_dst) {
+            None => Ok(zoned),
+            Some(offset) => Ok(offset.to_timestamp(time)?.to_zoned_datetime(zone)),
+        }
+    });
+    match zoned {
+        Ok(zoned) => zoned.strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
         Err(_) => "[unknown]".to_owned(),
     }
+}
+
+/// The offset that `mktime` takes where the writer's daylight saving time is not the zone's at that
+/// time: the one that was in force last when they were the same.
+fn offset_as_written(zoned: &ZonedDateTime, is_dst: i32) -> Option<Offset> {
+    let written = match is_dst {
+        0 => Dst::No,
+        1.. => Dst::Yes,
+        _ => return None,
+    };
+    let (zone, time) = (zoned.time_zone(), zoned.timestamp());
+    if zone.to_offset_info(time).dst() == written {
+        return None;
+    }
+    let mut before = zone.preceding(time);
+    let last = before.find(|transition| transition.dst() == written);
+    last.map(|transition| transition.offset())
 }

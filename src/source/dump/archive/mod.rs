@@ -112,6 +112,8 @@ pub struct CreatedAt {
     pub month: i32,
     /// Since 1900.
     pub year: i32,
+    /// Daylight saving time was in force: positive; not: 0; unknown: negative.
+    pub is_dst: i32,
 }
 
 /// When an entry is restored.

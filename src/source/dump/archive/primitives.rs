@@ -7,6 +7,9 @@ use std::io::Read;
 use super::damaged;
 use crate::error::{Error, Result};
 
+/// The server takes no longer statement (`MaxAllocSize`).
+const MAX_STRING_BYTES: u64 = 0x3fff_ffff;
+
 /// What `ReadOffset` finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offset {
@@ -169,6 +172,9 @@ impl<R: Read> Primitives<R> {
         };
         if len > self.len.saturating_sub(self.pos) {
             return Err(self.damaged("a string is longer than what is left of the file"));
+        }
+        if len > MAX_STRING_BYTES {
+            return Err(self.damaged("a string is longer than a statement can be"));
         }
         let mut string = vec![0; len as usize];
         self.bytes(&mut string)?;

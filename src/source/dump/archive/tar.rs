@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::super::MemberData;
 use super::primitives::Primitives;
-use super::{Archive, ArchiveFormat, Container, Entry, damaged, toc};
+use super::{Archive, ArchiveFormat, Container, Entry, damaged, directory, toc};
 use crate::error::{Error, Result};
 
 /// Members in the order of the file.
@@ -110,39 +110,33 @@ impl Members {
         })
     }
 
-    /// Goes through an entry's large objects, which stand before their list: from 1.16 on beginning
-    /// with the one that the entry is named after, else all.
+    /// Goes through the large objects that an entry's list names. (`pg_restore` takes what stands in a
+    /// row, and so does not see where a file was cut off.)
     pub fn large_objects(
         &self,
         archive: &Archive,
         entry: &Entry,
         each: &mut dyn FnMut(u32, &mut dyn Read) -> Result<()>,
     ) -> Result<()> {
-        let first = if archive.header.version >= (1, 16, 0) {
-            let digits = entry.tag.find(|c: char| !c.is_ascii_digit());
-            let oid = &entry.tag[..digits.unwrap_or(entry.tag.len())];
-            self.by_name.get(&format!("blob_{oid}.dat")).copied()
-        } else {
-            self.members.iter().position(|m| large_object(m).is_some())
+        let list = large_object_list(archive, entry);
+        let label = archive.label(entry);
+        let find = |name: &str| {
+            self.get(name).ok_or_else(|| {
+                damaged(&label, format!("could not find file \"{name}\" in archive"))
+            })
         };
-        let Some(first) = first else {
-            return Err(damaged(
-                &archive.label(entry),
-                "could not find the large objects in archive",
-            ));
-        };
-        for member in &self.members[first..] {
-            let Some(oid) = large_object(member) else {
-                break;
-            };
-            each(oid, &mut part(&archive.path, member)?)?;
-        }
-        Ok(())
+        let list = part(&archive.path, find(&list)?)?;
+        directory::for_each_large_object(list, &label, &mut |oid, name| {
+            each(oid, &mut part(&archive.path, find(name)?)?)
+        })
     }
 }
 
-/// The OID of a member that is a large object.
-fn large_object(member: &Member) -> Option<u32> {
-    let name = member.name.strip_prefix("blob_")?;
-    name.strip_suffix(".dat")?.parse().ok()
+/// The name of an entry's list of large objects: from 1.16 on there may be several.
+fn large_object_list(archive: &Archive, entry: &Entry) -> String {
+    if archive.header.version >= (1, 16, 0) {
+        format!("blobs_{}.toc", entry.dump_id)
+    } else {
+        "blobs.toc".to_owned()
+    }
 }

@@ -88,9 +88,8 @@ pub fn header<R: Read>(input: &mut Primitives<R>, format: ArchiveFormat) -> Resu
         day: input.int()?,
         month: input.int()?,
         year: input.int()?,
+        is_dst: input.int()?,
     };
-    // tm_isdst.
-    input.int()?;
     let mut text = || -> Result<String> {
         let bytes = input.string()?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes).into_owned())
