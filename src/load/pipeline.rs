@@ -26,6 +26,7 @@ use super::progress::Progress;
 use super::report::VerbTimes;
 use super::route::rows::RoutedRows;
 use super::seal::{Heap, HeapKind, seal, seal_last};
+use super::server_copy::without_end;
 use super::toast_log::ToastLog;
 use super::turns::{Turn, Turns};
 use crate::build::btree::{BuildError, ToastIndexBuilder};
@@ -211,9 +212,27 @@ impl Reached {
     }
 
     /// Begins the next input, if it is the next.
-    fn enter(&mut self, input: usize, plan: &TablePlan) {
+    ///
+    /// # Errors
+    /// Those of [`Reached::complete`].
+    fn enter(&mut self, input: usize, plan: &TablePlan) -> Result<()> {
         if self.input != input {
+            self.complete(plan)?;
             *self = Reached::begin(input, plan);
+        }
+        Ok(())
+    }
+
+    /// Nothing of the input is left.
+    ///
+    /// # Errors
+    /// `22P04` when its end is missing.
+    fn complete(&self, plan: &TablePlan) -> Result<()> {
+        match plan.inputs.get(self.input) {
+            Some(input) if input.ends_with_marker && !self.end_of_data => {
+                Err(without_end(&input.label))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -514,7 +533,7 @@ impl<'a> Build<'_, 'a> {
             return Ok(());
         };
         watch.lap(&mut times.wait);
-        ordered.reached.enter(ticket.input, table.job.table);
+        ordered.reached.enter(ticket.input, table.job.table)?;
         if ordered.reached.end_of_data {
             ordered.pass();
             return Ok(());
@@ -588,7 +607,7 @@ impl<'a> Build<'_, 'a> {
             return Ok(None);
         };
         watch.lap(&mut times.wait);
-        turn.reached.enter(ticket.input, table.job.table);
+        turn.reached.enter(ticket.input, table.job.table)?;
         if turn.numbers.hopeless {
             turn.pass();
             return Ok(Some(Numbered::Hopeless));
@@ -692,6 +711,11 @@ impl<'a> Build<'_, 'a> {
         let Some(mut ordered) = table.turns.wait(table.job.inputs.taken()) else {
             return;
         };
+        if let Err(error) = ordered.reached.complete(table.job.table) {
+            drop(ordered);
+            self.fail(table.number, error);
+            return;
+        }
         let placed = std::mem::take(&mut ordered.relations);
         ordered.pass();
         {

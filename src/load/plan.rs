@@ -144,6 +144,8 @@ pub struct InputPlan {
     pub label: String,
     /// Lines of the same name before it.
     pub lines_before: u64,
+    /// It ends with the marker `\.`: without it rows are missing.
+    pub ends_with_marker: bool,
     /// For each field of a record: the attribute's index (attnum - 1).
     pub fields: Vec<usize>,
     /// COPY's options, checked.
@@ -581,6 +583,7 @@ fn plan_inputs(
                 },
                 origin: Origin::Named(file),
                 lines_before: 0,
+                ends_with_marker: false,
                 input: options.clone(),
             };
             source::expand(path)?.into_iter().map(of_file).collect()
@@ -607,6 +610,7 @@ fn plan_input(
         label,
         origin,
         lines_before,
+        ends_with_marker,
         input: options,
     } = rows;
     let options = &options;
@@ -641,6 +645,7 @@ fn plan_input(
         origin,
         label,
         lines_before,
+        ends_with_marker,
         fields,
         format,
         conversion,

@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Bytes that are enough for the marker at the end of rows and the empty lines behind it.
+const TAIL_BYTES: usize = 16;
+
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 1 << 20;
 
@@ -37,8 +40,21 @@ pub(super) struct Feed<'a> {
     pub origin: &'a Origin,
     /// Lines of the same name before it.
     pub lines_before: u64,
+    /// Without the marker `\.` at its end rows are missing.
+    pub ends_with_marker: bool,
     /// A delimiter that ends each line and is no field's.
     pub strip: Option<u8>,
+}
+
+/// The refusal of rows whose end marker is missing.
+#[cold]
+pub(super) fn without_end(label: &str) -> Error {
+    Error::refused("22P04", "unexpected end of data: the marker \\. is missing")
+        .at(Place {
+            file: label.to_owned(),
+            ..Place::default()
+        })
+        .with_hint("The dump is damaged or incomplete.")
 }
 
 impl<'a> Feed<'a> {
@@ -49,6 +65,7 @@ impl<'a> Feed<'a> {
             label: &input.label,
             origin: &input.origin,
             lines_before: input.lines_before,
+            ends_with_marker: input.ends_with_marker,
             strip: format.trailing_delimiter.then_some(format.delimiter),
         }
     }
@@ -67,10 +84,12 @@ pub(super) fn copy_input(
         ready: VecDeque::new(),
         strip: feed.strip.map(Strip::new),
         interrupted,
+        tail: feed.ends_with_marker.then(Vec::new),
         failure: None,
     };
     let copied = copy_in(client, statement, &mut reader);
     match (copied, reader.failure.take()) {
+        (Ok(_), None) if reader.lacks_end() => Err(without_end(feed.label)),
         (Ok(rows), None) => Ok((rows, reader.pos)),
         (_, Some(failure)) => Err(failure),
         (Err(error), None) => Err(of_feed(error, feed)),
@@ -103,6 +122,8 @@ struct FeedReader<'a> {
     ready: VecDeque<u8>,
     strip: Option<Strip>,
     interrupted: &'a AtomicBool,
+    /// The last bytes, where there must be a marker.
+    tail: Option<Vec<u8>>,
     /// What went wrong, better said than an [`io::Error`] can.
     failure: Option<Error>,
 }
@@ -129,7 +150,18 @@ impl FeedReader<'_> {
             }
         };
         self.pos += block.len() as u64;
+        if let Some(tail) = &mut self.tail {
+            tail.extend_from_slice(&block[block.len().saturating_sub(TAIL_BYTES)..]);
+            tail.drain(..tail.len().saturating_sub(TAIL_BYTES));
+        }
         Ok(block)
+    }
+
+    /// There must be a marker and is none.
+    fn lacks_end(&self) -> bool {
+        let Some(tail) = &self.tail else { return false };
+        let end = tail.trim_ascii_end();
+        end != b"\\." && !end.ends_with(b"\n\\.")
     }
 }
 

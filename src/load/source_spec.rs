@@ -33,6 +33,8 @@ pub struct InputSource {
     pub origin: Origin,
     /// Lines of the same name before them.
     pub lines_before: u64,
+    /// The rows end with the marker `\.`: without it some are missing.
+    pub ends_with_marker: bool,
     /// COPY's options.
     pub input: InputOptions,
 }

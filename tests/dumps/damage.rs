@@ -107,3 +107,50 @@ fn archives_that_cannot_be_read_are_told_apart() {
     assert!(stderr.contains("has no table of contents"), "{stderr}");
     assert_eq!(objects(&server, OURS), NOTHING);
 }
+
+#[test]
+fn rows_that_are_missing_at_the_end_of_a_file_are_missed() {
+    let server = server_with_kinds(15);
+    // One table is built, the other goes through the server's COPY.
+    for (table, first) in [("wide", "1\tline 1\\n"), ("kinds", "(1,b1)\t")] {
+        for (name, args) in [("plain", &["-Fd", "-Z0"][..]), ("gzip", &["-Fd"])] {
+            let directory = dumped(&server, 15, &format!("{table}-{name}"), args);
+            let files = fs::read_dir(&directory).expect("the directory");
+            let files = files.map(|f| f.expect("a file").path());
+            let unzip = |path: &std::path::Path| {
+                let mut command = std::process::Command::new("gzip");
+                let ran = command.arg("-dcf").arg(path).output().expect("gzip");
+                ran.stdout
+            };
+            let member = files
+                .into_iter()
+                .find(|p| unzip(p).starts_with(first.as_bytes()))
+                .expect("the member");
+            let rows = unzip(&member);
+            let end = rows.len() - 40;
+            let end = end
+                - rows[..end]
+                    .iter()
+                    .rev()
+                    .position(|b| *b == b'\n')
+                    .expect("a row");
+            let short = server.dir().join("short");
+            fs::write(&short, &rows[..end]).expect("some rows");
+            if name == "gzip" {
+                let mut command = std::process::Command::new("gzip");
+                let zipped = command.arg("-c").arg(&short).output().expect("gzip").stdout;
+                fs::write(&member, zipped).expect("the member");
+            } else {
+                fs::rename(&short, &member).expect("the member");
+            }
+            fresh(&server, OURS);
+            let stderr = build(&server, OURS, &[], &directory).expect_failure(1);
+            assert!(
+                stderr.contains("the marker \\. is missing")
+                    && stderr.contains(&format!("TABLE DATA shop.{table}")),
+                "{stderr}"
+            );
+            assert_eq!(objects(&server, OURS), NOTHING);
+        }
+    }
+}

@@ -173,6 +173,7 @@ pub fn of_archive(
                     label: archive.label(entry),
                     origin,
                     lines_before: 0,
+                    ends_with_marker: true,
                     input: target
                         .as_ref()
                         .map(|t| input_options(t, &encoding))

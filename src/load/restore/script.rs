@@ -359,6 +359,8 @@ impl Reading<'_> {
                 label: self.label.to_owned(),
                 origin: Origin::Part(part),
                 lines_before: data_line - 1,
+                // The script's reader has found it.
+                ends_with_marker: false,
                 input: target
                     .as_ref()
                     .map(|t| input_options(t, &self.encoding))

@@ -110,6 +110,7 @@ pub fn feed(
         label: &source.label,
         origin: &source.origin,
         lines_before: source.lines_before,
+        ends_with_marker: source.ends_with_marker,
         strip: None,
     };
     let client = registration.client();

@@ -12,7 +12,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -24,11 +24,11 @@ impl Random {
         if end == 0 {
             return 0;
         }
-        ((u128::from(self.next()) * end as u128) >> 64) as usize
+        ((u128::from(self.next_u64()) * end as u128) >> 64) as usize
     }
 
     /// A byte.
     pub fn byte(&mut self) -> u8 {
-        (self.next() >> 56) as u8
+        (self.next_u64() >> 56) as u8
     }
 }
