@@ -1,7 +1,7 @@
 //! Mutated inputs for the readers of bytes from outside.
 //!
 //! A [`Target`] is one such reader. [`run`] takes seeds that the reader understands, changes each in a
-//! few places ([`mutate`]), and executes the target on what comes out. Whatever the bytes are, the
+//! few places ([`mutate()`]), and executes the target on what comes out. Whatever the bytes are, the
 //! reader gives data or an error: a panic, an execution over [`MAX_DURATION`] or a process over
 //! [`MAX_MEMORY_BYTES`] is a finding, and the input is kept.
 //!
