@@ -62,7 +62,7 @@ fn selections_restore_what_pg_restore_restores() {
     let list_file = server.dir().join("list");
     fs::write(&list_file, list.join("\n")).expect("the list");
     let list_file = list_file.display().to_string();
-    let steps: [&[&[&str]]; 8] = [
+    let steps: [&[&[&str]]; 7] = [
         &[&["--schema-only"], &["--data-only", "--disable-triggers"]],
         &[
             &["--section=pre-data"],
@@ -70,7 +70,7 @@ fn selections_restore_what_pg_restore_restores() {
             &["--section=post-data"],
         ],
         &[&["-L", &list_file]],
-        &[&["-N", "shop"]],
+        &[&["-N", "odd Schema\"x"]],
         &[&[
             "--no-owner",
             "--no-privileges",
@@ -79,7 +79,6 @@ fn selections_restore_what_pg_restore_restores() {
         ]],
         &[&["--use-set-session-authorization"]],
         &[&["--no-publications", "--no-security-labels"]],
-        &[&[], &["--clean", "--if-exists"]],
     ];
     for step in steps {
         for (database, ours) in [(THEIRS, false), (OURS, true)] {
