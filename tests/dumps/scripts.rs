@@ -68,6 +68,36 @@ COMMIT;
 }
 
 #[test]
+fn tables_of_one_name_in_two_schemas_get_their_own_rows() {
+    let server = server();
+    same_as_psql(
+        &server,
+        "CREATE SCHEMA one;
+CREATE SCHEMA two;
+SET search_path = one, pg_catalog;
+CREATE TABLE t (id int);
+COPY t FROM stdin;
+1
+\\.
+SET search_path = two, pg_catalog;
+CREATE TABLE t (id int);
+COPY t FROM stdin;
+2
+\\.
+CREATE INDEX ON t (id);
+SELECT pg_catalog.set_config('search_path', 'one', false);
+COPY t FROM stdin;
+3
+\\.
+ALTER TABLE t ADD PRIMARY KEY (id);
+",
+    );
+    let rows = "SELECT (SELECT string_agg(id::text, ',' ORDER BY id) FROM one.t) || ' '
+                    || (SELECT string_agg(id::text, ',' ORDER BY id) FROM two.t)";
+    assert_eq!(server.value(OURS, rows), "1,3 2");
+}
+
+#[test]
 fn triggers_fire_for_rows_behind_them_only() {
     let server = server();
     same_as_psql(

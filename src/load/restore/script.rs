@@ -54,12 +54,13 @@ const LIMITS: [&str; 4] = [
     "transaction_timeout",
 ];
 
-/// Parameters on which the meaning of rows depends.
-const OF_ROWS: [&str; 4] = [
+/// Parameters on which the meaning of rows depends, or which table they go to.
+const OF_ROWS: [&str; 5] = [
     "datestyle",
     "intervalstyle",
     "timezone",
     "session_replication_role",
+    "search_path",
 ];
 
 /// Reads a script.
@@ -320,9 +321,10 @@ impl Reading<'_> {
         if name == "standard_conforming_strings" {
             self.escapes = matches!(value.to_ascii_lowercase().as_str(), "off" | "false" | "0");
         }
+        let changes = self.settings.get(name) != Some(&quiet.sql);
         self.settings.set(name, &quiet.sql);
         if self.rows_pending {
-            if OF_ROWS.contains(&name) {
+            if changes && OF_ROWS.contains(&name) {
                 self.rows_guarded = true;
                 self.rows_seen = true;
             }
