@@ -247,6 +247,11 @@ impl<R: Read> ScriptReader<R> {
         loop {
             if let Some(n) = memchr::memchr(b'\n', &self.window[self.at..]) {
                 let end = self.at + n + 1;
+                let rest = self.window[self.at..end].trim_ascii();
+                if !rest.is_empty() && !rest.starts_with(b"--") {
+                    let what = "what follows COPY on its line is not supported";
+                    return Err(self.error("0A000", what, line));
+                }
                 self.pass(end);
                 break;
             }
@@ -343,6 +348,9 @@ impl<R: Read> ScriptReader<R> {
             ));
         }
         Ok(match name {
+            "\\connect" | "\\c" if goes_elsewhere(&words[1..]) => {
+                Meta::Other("\\connect to another host or port".to_owned())
+            }
             "\\connect" | "\\c" => Meta::Connect(connect(&words[1..])),
             "\\restrict" => {
                 self.restricted = Some(argument.clone());
@@ -425,6 +433,12 @@ fn quoted(text: &str, quote: char) -> (String, &str) {
         }
     }
     (word, "")
+}
+
+/// Whether `\connect` names a host or a port.
+fn goes_elsewhere(words: &[String]) -> bool {
+    let words = words.iter().filter(|w| !w.starts_with("-reuse-previous="));
+    words.skip(2).any(|w| w != "-")
 }
 
 /// psql's words behind `\connect`: database, user, host, port; `-` is the same as before.
@@ -575,6 +589,25 @@ mod tests {
             refusal("SELECT 1;\nCOPY t FROM stdin;\n1\n"),
             "data of COPY has no line \\. at s.sql, line 2"
         );
+        assert_eq!(
+            refusal("COPY t FROM stdin; SELECT 2;\n\\.\n"),
+            "what follows COPY on its line is not supported at s.sql, line 1"
+        );
+        let elsewhere = items(b"\\connect db - elsewhere\n\\c db - - -\n");
+        assert!(matches!(
+            &elsewhere[0],
+            Item::Meta {
+                command: Meta::Other(_),
+                ..
+            }
+        ));
+        assert!(matches!(
+            &elsewhere[1],
+            Item::Meta {
+                command: Meta::Connect(_),
+                ..
+            }
+        ));
         assert_eq!(
             refusal("\\restrict a\nSELECT 1;\n\\! rm\n"),
             "backslash commands are restricted; only \\unrestrict with its key is allowed, not \\! at s.sql, line 3"
