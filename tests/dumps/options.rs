@@ -150,6 +150,19 @@ fn a_database_is_made_under_its_name_or_not_at_all() {
     server.execute(SOURCE, "DROP TABLE shop.wide");
     build(&server, "postgres", &["-C", "-c"], &dump).expect_success();
     assert_same("-C -c", &dump_of(&server, SOURCE), &theirs);
+    // What cannot be given its privileges leaves the one that is there.
+    server.execute(
+        "postgres",
+        &format!("CREATE ROLE guest; GRANT CREATE ON DATABASE {SOURCE} TO guest"),
+    );
+    let with_guest = dumped(&server, 15, "guest.dump", &["-Fc"]);
+    server.execute(
+        "postgres",
+        &format!("REVOKE CREATE ON DATABASE {SOURCE} FROM guest; DROP ROLE guest"),
+    );
+    let stderr = build(&server, "postgres", &["-C", "-c"], &with_guest).expect_failure(1);
+    assert!(stderr.contains("42704"), "{stderr}");
+    assert_same("kept", &dump_of(&server, SOURCE), &theirs);
     // What cannot be completed goes.
     let bytes = fs::read(&dump).expect("the dump");
     let half = server.dir().join("half.dump");

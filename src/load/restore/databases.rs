@@ -30,7 +30,6 @@ pub fn is_of_database(entry: &Entry) -> bool {
 pub struct Created {
     database: Database,
     temporary_name: String,
-    session: Option<Session>,
 }
 
 impl Database {
@@ -64,13 +63,16 @@ impl Database {
         })
     }
 
-    /// Makes it, empty, under a name of its own until it is complete.
+    /// Makes it, empty, under a name of its own until it is complete, and connects to it.
     ///
     /// # Errors
     /// 42P04 when there is one of that name, unless it is to be dropped.
-    pub fn create(self, session: &mut Session, options: &RestoreOptions) -> Result<Created> {
-        let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)";
-        let is_there: bool = session.client().query_one(there, &[&self.name])?.get(0);
+    pub fn create(
+        self,
+        session: &mut Session,
+        options: &RestoreOptions,
+    ) -> Result<(Created, Session)> {
+        let is_there = self.is_there(session)?;
         if is_there && !options.clean {
             return Err(Error::refused(
                 "42P04",
@@ -101,77 +103,66 @@ impl Database {
         };
         let sql = format!("CREATE DATABASE {}{rest}", quote_ident(&temporary_name));
         session.client().batch_execute(&sql)?;
-        Ok(Created {
-            database: self,
-            temporary_name,
-            session: None,
-        })
-        .map(|mut created| {
-            let conninfo = session.conninfo().with_database(&created.temporary_name);
-            let opened = Session::connect(conninfo).map(|mut inner| {
+        match Session::connect(session.conninfo().with_database(&temporary_name)) {
+            Ok(mut inner) => {
                 inner.lock_wait = session.lock_wait;
-                inner
-            });
-            created.session = opened.ok();
-            created
-        })
+                let created = Created {
+                    database: self,
+                    temporary_name,
+                };
+                Ok((created, inner))
+            }
+            Err(error) => {
+                drop_quietly(session, &temporary_name);
+                Err(error)
+            }
+        }
+    }
+
+    fn is_there(&self, session: &mut Session) -> Result<bool> {
+        let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)";
+        Ok(session.client().query_one(there, &[&self.name])?.get(0))
     }
 }
 
 impl Created {
-    /// The session in it.
+    /// It is complete: it takes its name and what belongs to that, in one transaction, and the
+    /// place of one that has the name.
     ///
     /// # Errors
-    /// It could not be connected to.
-    pub fn session(&mut self) -> Result<&mut Session> {
-        self.session.as_mut().ok_or_else(|| {
-            Error::environment("08001", "could not connect to the database that was made")
-        })
-    }
-
-    /// It is complete: it takes its name and what belongs to that.
-    ///
-    /// # Errors
-    /// The server's.
-    pub fn keep(&mut self, session: &mut Session) -> Result<()> {
-        if let Some(inner) = self.session.take() {
-            inner.finish()?;
-        }
+    /// The server's; the one that is there is then as it was.
+    pub fn keep(&self, session: &mut Session) -> Result<()> {
         let name = quote_ident(&self.database.name);
-        let client = session.client();
-        let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)";
-        let is_there: bool = client.query_one(there, &[&self.database.name])?.get(0);
-        if is_there {
-            client.batch_execute(&format!("DROP DATABASE {name}"))?;
-        }
-        client.batch_execute(&format!(
-            "ALTER DATABASE {} RENAME TO {name}",
-            quote_ident(&self.temporary_name)
-        ))?;
-        self.temporary_name.clone_from(&self.database.name);
+        let temporary_name = quote_ident(&self.temporary_name);
+        let former = quote_ident(&format!("{}_former", self.temporary_name));
+        let is_there = self.database.is_there(session)?;
         let mut sql = String::from("BEGIN;\n");
+        if is_there {
+            let _ = writeln!(sql, "ALTER DATABASE {name} RENAME TO {former};");
+        }
+        let _ = writeln!(sql, "ALTER DATABASE {temporary_name} RENAME TO {name};");
         if let Some(owner) = &self.database.owner {
-            let _ = writeln!(
-                sql,
-                "ALTER DATABASE {name} OWNER TO {};",
-                quote_ident(owner)
-            );
+            let owner = quote_ident(owner);
+            let _ = writeln!(sql, "ALTER DATABASE {name} OWNER TO {owner};");
         }
         for properties in &self.database.properties {
             sql.push_str(properties);
             sql.push('\n');
         }
         sql.push_str("COMMIT");
-        let done = client.batch_execute(&sql);
-        if done.is_err() {
+        let client = session.client();
+        if let Err(error) = client.batch_execute(&sql) {
             client.batch_execute("ROLLBACK")?;
+            return Err(error.into());
         }
-        Ok(done?)
+        if is_there {
+            client.batch_execute(&format!("DROP DATABASE {former}"))?;
+        }
+        Ok(())
     }
 
     /// It goes.
-    pub fn undo(mut self, session: &mut Session) {
-        drop(self.session.take());
+    pub fn undo(&self, session: &mut Session) {
         drop_quietly(session, &self.temporary_name);
     }
 }

@@ -166,12 +166,18 @@ impl Work<'_> {
             return self.finish(session, restored);
         }
         let database = databases::Database::of_archive(&archive, &selected, self.options)?;
-        let mut created = database.create(&mut session, self.options)?;
-        let done = created.session().and_then(|inner| {
-            let restored = self.database(inner, arranged, data)?;
-            Ok(self.analyze(inner, restored))
+        let (created, mut inner) = database.create(&mut session, self.options)?;
+        // Nobody may be connected to a database that is renamed or dropped.
+        let done = self
+            .database(&mut inner, arranged, data)
+            .map(|restored| self.analyze(&mut inner, restored));
+        let ended = inner.finish();
+        let kept = done.and_then(|restored| {
+            ended?;
+            created.keep(&mut session)?;
+            Ok(restored)
         });
-        match done.and_then(|restored| created.keep(&mut session).map(|()| restored)) {
+        match kept {
             Ok(restored) => {
                 session.finish()?;
                 Ok(restored)
