@@ -3,10 +3,9 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-use tempfile::NamedTempFile;
 
 use super::super::compressed::Compression;
 use crate::error::{Error, Result};
@@ -21,8 +20,8 @@ pub struct DumpFile {
     pub path: PathBuf,
     /// Its name as the user wrote it.
     pub label: String,
-    /// The copy, which goes with this.
-    _spooled: Option<NamedTempFile>,
+    /// The copy, which has no name of its own: whatever ends us ends it.
+    _spooled: Option<File>,
 }
 
 impl DumpFile {
@@ -81,10 +80,7 @@ impl DumpFile {
         };
         let directory = temp_dir.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let full = |e: &std::io::Error| Error::io("write to a temporary file in", &directory, e);
-        let mut copy = tempfile::Builder::new()
-            .prefix("pgpagewrite-")
-            .tempfile_in(&directory)
-            .map_err(|e| full(&e))?;
+        let mut copy = tempfile::tempfile_in(&directory).map_err(|e| full(&e))?;
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             wanted()?;
@@ -97,7 +93,7 @@ impl DumpFile {
             copy.write_all(&piece[..read]).map_err(|e| full(&e))?;
         }
         Ok(DumpFile {
-            path: copy.path().to_path_buf(),
+            path: format!("/proc/self/fd/{}", copy.as_raw_fd()).into(),
             label,
             _spooled: Some(copy),
         })
