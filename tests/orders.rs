@@ -309,24 +309,6 @@ fn build(server: &Server, database: &str, loads: &[Load]) -> Command {
     command
 }
 
-/// The whole database as text, as pg_dump 18 writes it, with the rows of each table in the order
-/// of their text: COPY without FREEZE fills gaps in earlier pages.
-fn dump(server: &Server, database: &str) -> Vec<String> {
-    let mut command = Command::new(support::servers_dir().join("client/bin/pg_dump"));
-    command.args(["--restrict-key=none", "--no-sync"]);
-    server.connection_environment(&mut command, database);
-    let text = support::run(&mut command).expect_success();
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let mut at = 0;
-    while let Some(begin) = lines[at..].iter().position(|l| l.starts_with("COPY ")) {
-        let begin = at + begin + 1;
-        let rows = lines[begin..].iter().position(|l| l == "\\.");
-        at = begin + rows.expect("the end of the rows");
-        lines[begin..at].sort();
-    }
-    lines
-}
-
 /// The same without where sequences stand.
 fn without_sequences(server: &Server) -> [Vec<String>; 2] {
     dumps(server).map(|lines| {
@@ -337,7 +319,7 @@ fn without_sequences(server: &Server) -> [Vec<String>; 2] {
 
 /// COPY's and ours.
 fn dumps(server: &Server) -> [Vec<String>; 2] {
-    ["by_copy", "by_us"].map(|database| dump(server, database))
+    ["by_copy", "by_us"].map(|database| server.dump(database))
 }
 
 #[track_caller]
@@ -420,7 +402,7 @@ fn a_violation_anywhere_in_an_order_system_leaves_it_empty() {
     make_database(&server, "by_us");
     // The server's COPY moves sequences of tables that it loads though the load fails.
     let state = || -> Vec<String> {
-        let lines = dump(&server, "by_us").into_iter();
+        let lines = server.dump("by_us").into_iter();
         lines.filter(|line| !line.contains("setval(")).collect()
     };
     let empty = state();

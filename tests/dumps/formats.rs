@@ -1,9 +1,6 @@
 //! Every format and compression, of each pg_dump.
 
-use super::{
-    KINDS, OURS, SOURCE, THEIRS, assert_same, build, client, dump_of, dumped, fresh,
-    server_with_kinds,
-};
+use super::{KINDS, OURS, SOURCE, THEIRS, assert_same, build, dumped, fresh, server_with_kinds};
 use std::fs;
 use std::process::Stdio;
 use support::{Server, run};
@@ -35,20 +32,20 @@ fn every_format_restores_alike(version: u32, pg_dump: u32, formats: &[(&str, &[&
     let server = server_with_kinds(version);
     let archive = dumped(&server, pg_dump, "theirs.dump", &["-Fc"]);
     fresh(&server, THEIRS);
-    let mut restore = client(&server, pg_dump, "pg_restore", "postgres");
+    let mut restore = server.client(pg_dump, "pg_restore", "postgres");
     // A newer one sets what an older server does not know, and goes on.
     if pg_dump <= version.max(15) {
         restore.arg("-e");
     }
     run(restore.args(["-d", THEIRS]).arg(&archive));
-    let theirs = dump_of(&server, THEIRS);
+    let theirs = server.dump(THEIRS);
     assert!(theirs.len() > 10_000, "{} lines", theirs.len());
     for (name, args) in formats {
         let dump = dumped(&server, pg_dump, name, args);
         fresh(&server, OURS);
         let ran = build(&server, OURS, &["--progress", "none"], &dump);
         let report = ran.expect_success();
-        assert_same(name, &dump_of(&server, OURS), &theirs);
+        assert_same(name, &server.dump(OURS), &theirs);
         if !args.iter().any(|a| a.contains("inserts")) {
             assert!(
                 report.contains("shop.wide: 200 rows") && report.contains("wide_pkey: native"),
@@ -112,10 +109,10 @@ fn build_from_pipe(server: &Server, dump: &std::path::Path) {
 #[test]
 fn pipes_and_archives_without_places_restore_alike() {
     let server = server_with_kinds(15);
-    let theirs = dump_of(&server, SOURCE);
+    let theirs = server.dump(SOURCE);
     // A pipe cannot be gone back in: the table of contents has no places of data.
     let path = server.dir().join("pipe.dump");
-    let mut pg_dump = client(&server, 15, "pg_dump", SOURCE);
+    let mut pg_dump = server.client(15, "pg_dump", SOURCE);
     let mut pg_dump = pg_dump
         .arg("-Fc")
         .stdout(Stdio::piped())
@@ -127,12 +124,12 @@ fn pipes_and_archives_without_places_restore_alike() {
     assert!(pg_dump.wait().expect("pg_dump ends").success());
     fresh(&server, OURS);
     build(&server, OURS, &[], &path).expect_success();
-    assert_same("without places", &dump_of(&server, OURS), &theirs);
+    assert_same("without places", &server.dump(OURS), &theirs);
     for (name, args) in [("custom.dump", &["-Fc"][..]), ("script.sql", &["-Fp"])] {
         let dump = dumped(&server, 15, name, args);
         fresh(&server, OURS);
         build_from_pipe(&server, &dump);
-        assert_same(name, &dump_of(&server, OURS), &theirs);
+        assert_same(name, &server.dump(OURS), &theirs);
     }
     for program in ["gzip", "xz"] {
         let script = server.dir().join("script.sql");
@@ -146,7 +143,7 @@ fn pipes_and_archives_without_places_restore_alike() {
         fs::rename(script.with_extension(format!("sql.{ending}")), &renamed).expect("renamed");
         fresh(&server, OURS);
         build(&server, OURS, &[], &renamed).expect_success();
-        assert_same(program, &dump_of(&server, OURS), &theirs);
+        assert_same(program, &server.dump(OURS), &theirs);
     }
 }
 

@@ -32,22 +32,10 @@ fn server_with_kinds(version: u32) -> Server {
     server
 }
 
-/// A client program of one of the versions that there are: 15 to 18.
-fn client(server: &Server, version: u32, program: &str, database: &str) -> Command {
-    let directory = match version {
-        15 => support::servers_dir().join("15/bin"),
-        18 => support::servers_dir().join("client/bin"),
-        version => support::servers_dir().join(format!("client{version}/bin")),
-    };
-    let mut command = Command::new(directory.join(program));
-    server.connection_environment(&mut command, database);
-    command
-}
-
 /// Has pg_dump of a version write a dump; its path.
 fn dumped(server: &Server, version: u32, name: &str, args: &[&str]) -> PathBuf {
     let path = server.dir().join(name);
-    let mut command = client(server, version, "pg_dump", SOURCE);
+    let mut command = server.client(version, "pg_dump", SOURCE);
     support::run(command.args(args).arg("-f").arg(&path)).expect_success();
     path
 }
@@ -63,22 +51,6 @@ fn build(server: &Server, database: &str, args: &[&str], dump: &Path) -> Ran {
     command.args(["build", "--no-analyze", "-d"]);
     command.arg(server.conninfo(database));
     support::run(command.args(args).arg(dump))
-}
-
-/// The database as pg_dump 18 writes it, with the rows of each table sorted.
-fn dump_of(server: &Server, database: &str) -> Vec<String> {
-    let mut command = client(server, 18, "pg_dump", database);
-    command.args(["--restrict-key=none", "--no-sync"]);
-    let text = support::run(&mut command).expect_success();
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let mut at = 0;
-    while let Some(begin) = lines[at..].iter().position(|l| l.starts_with("COPY ")) {
-        let begin = at + begin + 1;
-        let rows = lines[begin..].iter().position(|l| l == "\\.");
-        at = begin + rows.expect("the end of the rows");
-        lines[begin..at].sort();
-    }
-    lines
 }
 
 #[track_caller]

@@ -1,8 +1,7 @@
 //! pg_restore's options, with its meanings: what it makes of them is what we make.
 
 use super::{
-    NOTHING, OURS, SOURCE, THEIRS, assert_same, build, client, dump_of, dumped, fresh, objects,
-    server_with_kinds,
+    NOTHING, OURS, SOURCE, THEIRS, assert_same, build, dumped, fresh, objects, server_with_kinds,
 };
 use std::fs;
 use support::run;
@@ -24,7 +23,7 @@ fn lists_are_printed_as_pg_restore_prints_them() {
             &["-s"],
             &["-a"],
         ] {
-            let mut restore = client(&server, 18, "pg_restore", "postgres");
+            let mut restore = server.client(18, "pg_restore", "postgres");
             let theirs = run(restore.arg("-l").args(selection).arg(&dump)).expect_success();
             let mut ours = std::process::Command::new(super::PROGRAM);
             ours.args(["build", "-l"]).args(selection).arg(&dump);
@@ -88,7 +87,7 @@ fn selections_restore_what_pg_restore_restores() {
                     build(&server, database, args, &dump).expect_success();
                 } else {
                     // Its own long option is ours for a file of SQL.
-                    let mut restore = client(&server, 15, "pg_restore", "postgres");
+                    let mut restore = server.client(15, "pg_restore", "postgres");
                     let known: Vec<&str> = args.to_vec();
                     run(restore.args(["-e", "-d", database]).args(known).arg(&dump))
                         .expect_success();
@@ -97,8 +96,8 @@ fn selections_restore_what_pg_restore_restores() {
         }
         assert_same(
             &format!("{step:?}"),
-            &dump_of(&server, OURS),
-            &dump_of(&server, THEIRS),
+            &server.dump(OURS),
+            &server.dump(THEIRS),
         );
     }
 }
@@ -114,11 +113,11 @@ fn single_tables_come_without_what_belongs_to_them() {
         if ours {
             build(&server, database, &args, &dump).expect_success();
         } else {
-            let mut restore = client(&server, 15, "pg_restore", "postgres");
+            let mut restore = server.client(15, "pg_restore", "postgres");
             run(restore.args(["-e", "-d", database]).args(args).arg(&dump)).expect_success();
         }
     }
-    assert_same("tables", &dump_of(&server, OURS), &dump_of(&server, THEIRS));
+    assert_same("tables", &server.dump(OURS), &server.dump(THEIRS));
     let ran = build(&server, OURS, &["-t", "nobody", "--strict-names"], &dump);
     assert!(ran.expect_failure(1).contains("table \"nobody\" not found"));
 }
@@ -135,7 +134,7 @@ fn a_database_is_made_under_its_name_or_not_at_all() {
            FROM pg_database d, aclexplode(datacl) a WHERE datname = 'source' GROUP BY d.oid";
     let expected = server.value("postgres", properties);
     let dump = dumped(&server, 15, "custom.dump", &["-Fc"]);
-    let theirs = dump_of(&server, SOURCE);
+    let theirs = server.dump(SOURCE);
     let ran = build(&server, "postgres", &["-C"], &dump);
     assert!(
         ran.expect_failure(1)
@@ -143,13 +142,13 @@ fn a_database_is_made_under_its_name_or_not_at_all() {
     );
     server.execute("postgres", &format!("DROP DATABASE {SOURCE}"));
     build(&server, "postgres", &["-C"], &dump).expect_success();
-    assert_same("-C", &dump_of(&server, SOURCE), &theirs);
+    assert_same("-C", &server.dump(SOURCE), &theirs);
     assert_eq!(server.value("postgres", properties), expected);
     assert_eq!(server.value(SOURCE, "SHOW work_mem"), "7MB");
     // In place of the one that is there.
     server.execute(SOURCE, "DROP TABLE shop.wide");
     build(&server, "postgres", &["-C", "-c"], &dump).expect_success();
-    assert_same("-C -c", &dump_of(&server, SOURCE), &theirs);
+    assert_same("-C -c", &server.dump(SOURCE), &theirs);
     // What cannot be given its privileges leaves the one that is there.
     server.execute(
         "postgres",
@@ -162,7 +161,7 @@ fn a_database_is_made_under_its_name_or_not_at_all() {
     );
     let stderr = build(&server, "postgres", &["-C", "-c"], &with_guest).expect_failure(1);
     assert!(stderr.contains("42704"), "{stderr}");
-    assert_same("kept", &dump_of(&server, SOURCE), &theirs);
+    assert_same("kept", &server.dump(SOURCE), &theirs);
     // What cannot be completed goes.
     let bytes = fs::read(&dump).expect("the dump");
     let half = server.dir().join("half.dump");
@@ -196,13 +195,9 @@ fn what_is_there_is_not_overwritten_and_errors_may_be_passed_over() {
     let stderr = build(&server, OURS, &["--keep-going"], &dump).expect_failure(1);
     assert!(stderr.contains("errors ignored on restore: 1"), "{stderr}");
     fresh(&server, THEIRS);
-    let mut restore = client(&server, 15, "pg_restore", "postgres");
+    let mut restore = server.client(15, "pg_restore", "postgres");
     run(restore.args(["-d", THEIRS]).arg(&dump)).expect_success();
-    assert_same(
-        "--keep-going",
-        &dump_of(&server, OURS),
-        &dump_of(&server, THEIRS),
-    );
+    assert_same("--keep-going", &server.dump(OURS), &server.dump(THEIRS));
     fresh(&server, OURS);
     assert_eq!(objects(&server, OURS), NOTHING);
 }

@@ -1,6 +1,6 @@
 //! Scripts of SQL, as psql runs them.
 
-use super::{NOTHING, OURS, THEIRS, assert_same, build, client, dump_of, fresh, objects};
+use super::{NOTHING, OURS, THEIRS, assert_same, build, fresh, objects};
 use std::fs;
 use std::path::PathBuf;
 use support::{Server, run};
@@ -22,12 +22,12 @@ fn same_as_psql(server: &Server, sql: &str) -> String {
     for database in [THEIRS, OURS] {
         fresh(server, database);
     }
-    let mut psql = client(server, 18, "psql", THEIRS);
+    let mut psql = server.client(18, "psql", THEIRS);
     psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"])
         .arg(&path);
     run(&mut psql).expect_success();
     let report = build(server, OURS, &[], &path).expect_success();
-    assert_same(sql, &dump_of(server, OURS), &dump_of(server, THEIRS));
+    assert_same(sql, &server.dump(OURS), &server.dump(THEIRS));
     report
 }
 
@@ -131,13 +131,13 @@ fn encodings_and_strings_are_read_as_the_script_says() {
     for database in [THEIRS, OURS] {
         fresh(&server, database);
     }
-    let mut psql = client(&server, 18, "psql", THEIRS);
+    let mut psql = server.client(18, "psql", THEIRS);
     run(psql
         .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"])
         .arg(&path))
     .expect_success();
     build(&server, OURS, &[], &path).expect_success();
-    assert_same("latin1", &dump_of(&server, OURS), &dump_of(&server, THEIRS));
+    assert_same("latin1", &server.dump(OURS), &server.dump(THEIRS));
 }
 
 #[test]
@@ -238,16 +238,12 @@ fn a_script_of_pg_dumpall_makes_roles_and_databases() {
     source.execute("T-w.o", "CREATE TABLE u (a int); INSERT INTO u VALUES (42)");
     for version in [15, 18] {
         let path = source.dir().join(format!("all{version}.sql"));
-        let mut dumpall = client(&source, version, "pg_dumpall", "postgres");
+        let mut dumpall = source.client(version, "pg_dumpall", "postgres");
         run(dumpall.arg("-f").arg(&path)).expect_success();
         let target = server();
         build(&target, "postgres", &[], &path).expect_success();
         for database in ["postgres", "one", "T-w.o"] {
-            assert_same(
-                database,
-                &dump_of(&target, database),
-                &dump_of(&source, database),
-            );
+            assert_same(database, &target.dump(database), &source.dump(database));
         }
         let roles = "SELECT string_agg(rolname || rolcreatedb, ' ' ORDER BY rolname) FROM pg_roles WHERE rolname !~ '^pg_'";
         assert_eq!(
