@@ -146,6 +146,16 @@ pub fn quote_ident(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// A string constant, valid whether or not `standard_conforming_strings` is on.
+pub fn quote_literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    if quoted.contains('\\') {
+        format!(" E'{}'", quoted.replace('\\', "\\\\"))
+    } else {
+        format!("'{quoted}'")
+    }
+}
+
 /// The TOAST table and its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToastRelation {

@@ -39,7 +39,7 @@ pub fn run(client: &mut Client, sql: &str, file: &str) -> Result<()> {
     }
     for statement in &statements {
         run_statement(client, statement)
-            .map_err(|(error, position)| at_line(error, position, statement, file))?;
+            .map_err(|(error, lines)| at_line(error, lines, statement, file))?;
     }
     Ok(())
 }
@@ -47,13 +47,10 @@ pub fn run(client: &mut Client, sql: &str, file: &str) -> Result<()> {
 fn run_statement(
     client: &mut Client,
     statement: &Statement<'_>,
-) -> std::result::Result<(), (Error, Option<u32>)> {
+) -> std::result::Result<(), (Error, u64)> {
     let server_error = |e: postgres::Error| {
-        let position = match e.as_db_error().and_then(|d| d.position()) {
-            Some(ErrorPosition::Original(position)) => Some(*position),
-            _ => None,
-        };
-        (Error::from(e), position)
+        let lines = lines_before(&e, statement.text);
+        (Error::from(e), lines)
     };
     match statement.copy_data {
         None => client.batch_execute(statement.text).map_err(server_error),
@@ -62,7 +59,7 @@ fn run_statement(
             writer.write_all(data.as_bytes()).map_err(|e| {
                 (
                     Error::environment("08006", format!("could not send data: {e}")),
-                    None,
+                    0,
                 )
             })?;
             writer.finish().map(drop).map_err(server_error)
@@ -70,19 +67,21 @@ fn run_statement(
     }
 }
 
-/// Adds the line: of the place in the statement that the server points at, else of its start.
-fn at_line(error: Error, position: Option<u32>, statement: &Statement<'_>, file: &str) -> Error {
-    let lines_before = position.map_or(0, |position| {
-        statement
-            .text
-            .chars()
-            .take(position.saturating_sub(1) as usize)
-            .filter(|c| *c == '\n')
-            .count()
-    });
+/// Lines of SQL before the place that the server's error points at; 0 where it points at none.
+pub fn lines_before(error: &postgres::Error, sql: &str) -> u64 {
+    let position = match error.as_db_error().and_then(|d| d.position()) {
+        Some(ErrorPosition::Original(position)) => *position as usize,
+        _ => 0,
+    };
+    let before = sql.chars().take(position.saturating_sub(1));
+    before.filter(|c| *c == '\n').count() as u64
+}
+
+/// Adds the line: so many behind the statement's first.
+fn at_line(error: Error, lines: u64, statement: &Statement<'_>, file: &str) -> Error {
     error.at(Place {
         file: file.to_owned(),
-        line: statement.line + lines_before as u64,
+        line: statement.line + lines,
         ..Place::default()
     })
 }

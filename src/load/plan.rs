@@ -9,7 +9,9 @@ use super::options::{BuildOptions, ForceColumns, InputFormat, InputOptions};
 use super::report::ConstraintKind;
 use super::route::Routing;
 use super::source_spec::{InputSource, Rows, SourceSpec};
-use crate::catalog::{Collation, Column, Index, KeyOrders, PartitionTree, Relation, quote_ident};
+use crate::catalog::{
+    Collation, Column, Index, KeyOrders, PartitionTree, Relation, quote_ident, quote_literal,
+};
 use crate::error::{Class, Error, Place, Result, ValueError};
 use crate::record::encoding::Encoding;
 use crate::record::format::{CopyOptions, Format, Header, InputColumn, Kind};
@@ -887,15 +889,6 @@ fn identifiers(names: &[String]) -> String {
         .map(|n| quote_ident(n))
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-fn quote_literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    if quoted.contains('\\') {
-        format!(" E'{}'", quoted.replace('\\', "\\\\"))
-    } else {
-        format!("'{quoted}'")
-    }
 }
 
 /// The indexes that the server builds, with the reasons.

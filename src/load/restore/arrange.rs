@@ -14,10 +14,11 @@ use super::command::Command;
 use super::databases;
 use super::emit::Emitter;
 use super::options::RestoreOptions;
-use super::rows::{DumpedTable, OpenFiles, input_options, origin_of_entry};
+use super::rows::{ArchiveMember, DumpedTable, OpenFiles, input_options, origin_of_entry};
 use super::select::{Selected, is_acl};
 use crate::catalog::quote_ident;
 use crate::error::Result;
+use crate::source::FileSource;
 use crate::source::dump::archive::{Archive, Entry, Section};
 use crate::source::dump::script::copy_target;
 use std::sync::Arc;
@@ -25,6 +26,8 @@ use std::sync::Arc;
 /// What is done to one database.
 #[derive(Debug, Default)]
 pub struct Arranged {
+    /// Roles that are made unless they are there, by their names.
+    pub roles: Vec<(String, Command)>,
     /// SQL before the rows.
     pub before: Vec<Command>,
     /// Rows.
@@ -42,17 +45,19 @@ pub enum Step {
     Command(Command),
     /// Rows that are fed to the server's COPY.
     Rows(Box<DumpedTable>),
-    /// The data of this entry are SQL.
-    Sql(Box<Entry>),
+    /// Data that are SQL.
+    Sql(Box<ArchiveMember>),
     /// Statements of a script, which are many.
     Statements(Statements),
-    /// Large objects of this entry.
-    LargeObjects(Box<Entry>),
+    /// Large objects.
+    LargeObjects(Box<ArchiveMember>),
 }
 
 /// Statements that are kept as a place in their script.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Statements {
+    /// The script.
+    pub script: FileSource,
     /// Where they stand, in bytes.
     pub pos: std::ops::Range<u64>,
     /// The first one's line.
@@ -137,6 +142,12 @@ pub fn of_archive(
     }
     let encoding = encoding(archive);
     let mut files = OpenFiles::default();
+    let member = |entry: &Entry| {
+        Box::new(ArchiveMember {
+            archive: Arc::clone(archive),
+            entry: entry.clone(),
+        })
+    };
     for selected in rest {
         let entry = selected.entry;
         let wanted = selected.wanted;
@@ -153,15 +164,13 @@ pub fn of_archive(
             continue;
         }
         match entry.desc.as_str() {
-            "BLOBS" => arranged
-                .after
-                .push(Step::LargeObjects(Box::new(entry.clone()))),
-            "BLOB COMMENTS" => arranged.after.push(Step::Sql(Box::new(entry.clone()))),
+            "BLOBS" => arranged.after.push(Step::LargeObjects(member(entry))),
+            "BLOB COMMENTS" => arranged.after.push(Step::Sql(member(entry))),
             _ if entry.copy_statement.is_empty() => {
                 arranged
                     .after
                     .push(Step::Command(Command::quiet(emitter.before_rows(entry))));
-                arranged.after.push(Step::Sql(Box::new(entry.clone())));
+                arranged.after.push(Step::Sql(member(entry)));
             }
             _ => {
                 let Some(origin) = origin_of_entry(archive, entry, &mut files)? else {

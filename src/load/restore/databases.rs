@@ -7,6 +7,7 @@ use crate::catalog::quote_ident;
 use crate::cluster::session::Session;
 use crate::error::{Error, Place, Result};
 use crate::source::dump::archive::{Archive, Entry};
+use crate::source::dump::script::{Class, classify};
 use std::fmt::Write;
 
 /// The database of an archive, for `-C`.
@@ -184,10 +185,8 @@ pub fn outside(
     session: &mut Session,
     label: &str,
     commands: &[Command],
-    new_databases: Vec<String>,
     made: &mut Vec<String>,
 ) -> Result<()> {
-    let mut new_databases = new_databases.into_iter();
     for command in commands {
         session.client().batch_execute(&command.sql).map_err(|e| {
             let line = match command.origin {
@@ -200,11 +199,7 @@ pub fn outside(
                 ..Place::default()
             })
         })?;
-        let creates = command
-            .sql
-            .to_ascii_uppercase()
-            .starts_with("CREATE DATABASE");
-        if creates && let Some(name) = new_databases.next() {
+        if let Class::CreateDatabase { name } = classify(&command.sql) {
             made.push(name);
         }
     }

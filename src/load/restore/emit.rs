@@ -6,7 +6,7 @@
 use super::command::Command;
 use super::options::RestoreOptions;
 use super::select::{Selected, is_acl};
-use crate::catalog::quote_ident;
+use crate::catalog::{quote_ident, quote_literal};
 use crate::source::dump::archive::{Archive, Entry};
 use std::fmt::Write;
 
@@ -298,10 +298,6 @@ fn qualified(entry: &Entry) -> String {
         Some(namespace) => format!("{}.{}", quote_ident(namespace), quote_ident(&entry.tag)),
         None => quote_ident(&entry.tag),
     }
-}
-
-fn quote_literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// `DROP ...` that does not mind when nothing is there.

@@ -1,8 +1,8 @@
 //! Large objects, which the server's own functions write.
 
+use super::rows::ArchiveMember;
 use crate::cluster::register::Registration;
 use crate::error::{Error, Place, Result};
-use crate::source::dump::archive::{Archive, Entry};
 use std::io::Read;
 
 /// Bytes of a statement: many pages of `pg_largeobject`.
@@ -13,11 +13,8 @@ const PIECE_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// The archive is damaged, or the server's.
-pub fn restore(
-    registration: &mut Registration<'_>,
-    archive: &Archive,
-    entry: &Entry,
-) -> Result<(u64, u64)> {
+pub fn restore(registration: &mut Registration<'_>, member: &ArchiveMember) -> Result<(u64, u64)> {
+    let ArchiveMember { archive, entry } = member;
     let client = registration.client();
     // Permissions of objects that belong to others do not matter: a superuser writes.
     let put = client.prepare("SELECT pg_catalog.lo_put($1, $2, $3)")?;

@@ -39,7 +39,7 @@ use crate::sys::files::raise_open_files_limit;
 use arrange::{Arranged, Statements, Step};
 use command::{Command, CommandOrigin};
 use options::RestoreOptions;
-use rows::{ArchiveMember, DumpedTable};
+use rows::DumpedTable;
 use run::Runner;
 use script::Segment;
 use std::collections::HashSet;
@@ -157,19 +157,18 @@ impl Work<'_> {
         let selected = select::select(&archive, self.options)?;
         let arranged = arrange::of_archive(&archive, &selected, self.options)?;
         let encoding = arrange::encoding(&archive);
-        self.build_options.input.encoding = (encoding != "UTF8").then(|| encoding.clone());
+        self.build_options.input.encoding = (encoding != "UTF8").then_some(encoding);
         self.build_options.analyze &= !arranged.has_statistics;
-        let data = Data::Archive(Arc::clone(&archive), encoding);
         let mut session = self.open(target)?;
         if !self.options.create {
-            let restored = self.database(&mut session, arranged, data)?;
+            let restored = self.database(&mut session, arranged)?;
             return self.finish(session, restored);
         }
         let database = databases::Database::of_archive(&archive, &selected, self.options)?;
         let (created, mut inner) = database.create(&mut session, self.options)?;
         // Nobody may be connected to a database that is renamed or dropped.
         let done = self
-            .database(&mut inner, arranged, data)
+            .database(&mut inner, arranged)
             .map(|restored| self.analyze(&mut inner, restored));
         let ended = inner.finish();
         let kept = done.and_then(|restored| {
@@ -195,7 +194,7 @@ impl Work<'_> {
         let segments = script::segments(&script, &self.dump.label, self.options)?;
         let mut session = self.open(target)?;
         let mut made = Vec::new();
-        match self.segments(&script, segments, &mut session, &mut made) {
+        match self.segments(segments, &mut session, &mut made) {
             Ok(restored) => {
                 session.finish()?;
                 Ok(restored)
@@ -211,7 +210,6 @@ impl Work<'_> {
 
     fn segments(
         &mut self,
-        script: &FileSource,
         segments: Vec<Segment>,
         session: &mut Session,
         made: &mut Vec<String>,
@@ -232,21 +230,18 @@ impl Work<'_> {
                 _ => None,
             };
             let session = other.as_mut().unwrap_or(&mut *session);
-            let outside = segment.outside.clone();
-            let new_databases = segment.new_databases.clone();
             if segment.has_work() {
                 self.build_options.input.encoding = segment
                     .arranged
                     .tables
                     .iter()
                     .find_map(|t| t.source.input.encoding.clone());
-                let data = Data::Script(script.clone(), segment.roles);
-                let restored = self.database(session, segment.arranged, data)?;
+                let restored = self.database(session, segment.arranged)?;
                 let restored = self.analyze(session, restored);
                 all.report.add(restored.report);
                 all.errors += restored.errors;
             }
-            let ran = databases::outside(session, &self.dump.label, &outside, new_databases, made);
+            let ran = databases::outside(session, &self.dump.label, &segment.outside, made);
             match ran {
                 Err(error) if self.options.keep_going => {
                     eprintln!("{error}");
@@ -268,11 +263,10 @@ impl Work<'_> {
     }
 
     /// Restores one database, in one transaction.
-    fn database(&self, session: &mut Session, arranged: Arranged, data: Data) -> Result<Restored> {
+    fn database(&self, session: &mut Session, arranged: Arranged) -> Result<Restored> {
         let mut restoring = Restoring {
             options: self.options,
             arranged,
-            data,
             runner: Runner {
                 dump: self.dump.label.clone(),
                 keep_going: self.options.keep_going,
@@ -312,60 +306,72 @@ impl Work<'_> {
     }
 }
 
-/// What steps behind the rows read.
-#[derive(Clone)]
-enum Data {
-    /// An archive, and the encoding of its rows.
-    Archive(Arc<Archive>, String),
-    /// A script, and the roles that it makes.
-    Script(FileSource, Vec<(String, Command)>),
-}
-
 /// A database being restored.
 struct Restoring<'a> {
     options: &'a RestoreOptions,
     arranged: Arranged,
-    data: Data,
     runner: Runner<'a>,
     /// Tables whose rows the server's COPY must take, with the reason.
     left: Vec<(DumpedTable, String)>,
 }
 
 impl Restoring<'_> {
-    fn step(&mut self, registration: &mut Registration<'_>, step: &Step) -> Result<()> {
-        match (step, self.data.clone()) {
-            (Step::Command(command), _) => {
-                self.runner.run(registration, std::slice::from_ref(command))
+    fn step(
+        &mut self,
+        registration: &mut Registration<'_>,
+        report: &mut Report,
+        step: Step,
+    ) -> Result<()> {
+        match step {
+            Step::Command(command) => self.runner.run(registration, &[command]),
+            Step::Rows(table) => {
+                let reason = "statements before it may need the rows before them";
+                self.rows(registration, report, &table, reason.to_owned())
             }
-            (Step::Sql(entry), Data::Archive(archive, encoding)) => {
-                let label = archive.label(entry);
-                let entry = (**entry).clone();
-                let member = ArchiveMember { archive, entry };
+            Step::Sql(member) => {
+                let label = member.archive.label(&member.entry);
+                let encoding = arrange::encoding(&member.archive);
                 let reader = ScriptReader::new(member.open()?, label.clone());
                 self.statements(registration, reader, &label, &encoding)
             }
-            (Step::Statements(statements), Data::Script(script, _)) => {
+            Step::Statements(statements) => {
                 let label = self.runner.dump.clone();
                 let Statements {
+                    script,
                     pos,
                     line,
                     encoding,
                     escapes,
                 } = statements;
                 let part = script.part(label.clone(), pos.start, pos.end - pos.start)?;
-                let reader = ScriptReader::part(part.reader(), label.clone(), *line, *escapes);
-                self.statements(registration, reader, &label, encoding)
+                let reader = ScriptReader::part(part.reader(), label.clone(), line, escapes);
+                self.statements(registration, reader, &label, &encoding)
             }
-            (Step::LargeObjects(entry), Data::Archive(archive, _)) => self
+            Step::LargeObjects(member) => self
                 .runner
                 .attempt(registration, |registration| {
-                    large_objects::restore(registration, &archive, entry)
+                    large_objects::restore(registration, &member)
                 })
                 .map(drop),
-            (Step::Rows(_) | Step::Sql(_) | Step::Statements(_) | Step::LargeObjects(_), _) => {
-                unreachable!("a step reads what it was arranged for")
-            }
         }
+    }
+
+    /// Has the server's COPY take rows, for this reason.
+    fn rows(
+        &mut self,
+        registration: &mut Registration<'_>,
+        report: &mut Report,
+        table: &DumpedTable,
+        reason: String,
+    ) -> Result<()> {
+        let interrupted = self.runner.interrupted;
+        let copied = self.runner.attempt(registration, |registration| {
+            tables::feed(registration, table, interrupted)
+        })?;
+        if let Some(copied) = copied {
+            report.tables.push(tables::report(table, reason, copied));
+        }
+        Ok(())
     }
 
     /// Runs statements as they are read.
@@ -403,17 +409,12 @@ impl Restoring<'_> {
     }
 
     /// Makes roles but those that are there, as every script of pg_dumpall has that of its server.
-    fn roles(
-        &mut self,
-        registration: &mut Registration<'_>,
-        roles: &[(String, Command)],
-    ) -> Result<()> {
-        for (name, command) in roles {
+    fn roles(&mut self, registration: &mut Registration<'_>) -> Result<()> {
+        for (name, command) in std::mem::take(&mut self.arranged.roles) {
             let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)";
-            let row = registration.client().query_one(there, &[name])?;
+            let row = registration.client().query_one(there, &[&name])?;
             if !row.get::<_, bool>(0) {
-                self.runner
-                    .run(registration, std::slice::from_ref(command))?;
+                self.runner.run(registration, &[command])?;
             }
         }
         Ok(())
@@ -427,9 +428,7 @@ impl Around for Restoring<'_> {
     }
 
     fn before(&mut self, registration: &mut Registration<'_>) -> Result<Vec<SourceSpec>> {
-        if let Data::Script(_, roles) = self.data.clone() {
-            self.roles(registration, &roles)?;
-        }
+        self.roles(registration)?;
         let before = std::mem::take(&mut self.arranged.before);
         self.runner.run(registration, &before)?;
         registration.after_foreign_sql()?;
@@ -441,40 +440,21 @@ impl Around for Restoring<'_> {
 
     fn after(&mut self, registration: &mut Registration<'_>, report: &mut Report) -> Result<()> {
         for (table, reason) in std::mem::take(&mut self.left) {
-            let interrupted = self.runner.interrupted;
-            let copied = self.runner.attempt(registration, |registration| {
-                tables::feed(registration, &table, interrupted)
-            })?;
-            if let Some(copied) = copied {
-                report.tables.push(tables::report(&table, reason, copied));
-            }
+            self.rows(registration, report, &table, reason)?;
         }
-        let steps = std::mem::take(&mut self.arranged.after);
         let mut commands = Vec::new();
-        for step in steps {
-            match step {
-                // Those that follow each other go together.
-                Step::Command(command) => commands.push(command),
-                Step::Rows(table) => {
-                    self.runner
-                        .run(registration, &std::mem::take(&mut commands))?;
-                    let interrupted = self.runner.interrupted;
-                    let copied = self.runner.attempt(registration, |registration| {
-                        tables::feed(registration, &table, interrupted)
-                    })?;
-                    if let Some(copied) = copied {
-                        let reason = "statements before it may need the rows before them";
-                        report
-                            .tables
-                            .push(tables::report(&table, reason.to_owned(), copied));
-                    }
+        for step in std::mem::take(&mut self.arranged.after) {
+            // Those that follow each other go together.
+            let step = match step {
+                Step::Command(command) => {
+                    commands.push(command);
+                    continue;
                 }
-                step => {
-                    self.runner
-                        .run(registration, &std::mem::take(&mut commands))?;
-                    self.step(registration, &step)?;
-                }
-            }
+                other => other,
+            };
+            self.runner
+                .run(registration, &std::mem::take(&mut commands))?;
+            self.step(registration, report, step)?;
         }
         self.runner.run(registration, &commands)?;
         registration.after_foreign_sql()

@@ -106,11 +106,8 @@ pub fn origin_of_entry(
     if !archive.has_member(entry) {
         return Ok(None);
     }
-    if archive.has_plain_members() {
-        // Whether it is compressed, its file tells.
-        if let Some(MemberData::Range { path, pos, len }) = archive.member(entry)? {
-            return files.part(&path, &archive.label(entry), pos, len).map(Some);
-        }
+    if let Some((path, pos, len)) = archive.plain_part(entry)? {
+        return files.part(&path, &archive.label(entry), pos, len).map(Some);
     }
     Ok(Some(Origin::Member(Arc::new(ArchiveMember {
         archive: Arc::clone(archive),
@@ -118,7 +115,7 @@ pub fn origin_of_entry(
     }))))
 }
 
-/// A member that is read forwards.
+/// An entry's data, read forwards.
 #[derive(Debug)]
 pub struct ArchiveMember {
     /// Of this archive.

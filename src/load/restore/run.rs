@@ -2,14 +2,20 @@
 
 use super::command::{Command, CommandOrigin};
 use crate::cluster::register::Registration;
+use crate::cluster::script::lines_before;
 use crate::error::{Error, Place, Result};
-use postgres::error::ErrorPosition;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many commands, and bytes of them, are sent at once.
 const BATCH_COMMANDS: usize = 100;
 const BATCH_BYTES: usize = 256 << 10;
+
+const SAVEPOINT: &str = "SAVEPOINT pgpagewrite_restore";
+const RELEASE: &str = "RELEASE SAVEPOINT pgpagewrite_restore";
+/// What was done since is undone, and nothing stays of it.
+const ROLL_BACK: &str =
+    "ROLLBACK TO SAVEPOINT pgpagewrite_restore; RELEASE SAVEPOINT pgpagewrite_restore";
 
 /// Runs commands, and keeps count of those that failed.
 pub struct Runner<'a> {
@@ -48,49 +54,22 @@ impl Runner<'_> {
 
     /// Sends commands at once, and one by one when something is wrong with one of them.
     fn run_batch(&mut self, registration: &mut Registration<'_>, batch: &[Command]) -> Result<()> {
-        if let [command] = batch
-            && !self.keep_going
-        {
-            return self.run_one(registration, command);
-        }
-        let sql: Vec<&str> = batch.iter().map(|c| c.sql.as_str()).collect();
-        let client = registration.client();
-        client.batch_execute("SAVEPOINT pgpagewrite_restore")?;
-        if client.batch_execute(&sql.join("\n;")).is_ok() {
-            client.batch_execute("RELEASE SAVEPOINT pgpagewrite_restore")?;
+        if batch.len() > 1 && run_together(registration, batch)? {
             return Ok(());
         }
-        client.batch_execute("ROLLBACK TO SAVEPOINT pgpagewrite_restore")?;
+        let dump = self.dump.clone();
         for command in batch {
-            let result = self.run_one(registration, command);
-            let client = registration.client();
-            match result {
-                Ok(()) => client.batch_execute(
-                    "RELEASE SAVEPOINT pgpagewrite_restore; SAVEPOINT pgpagewrite_restore",
-                )?,
-                Err(error) if self.keep_going => {
-                    client.batch_execute("ROLLBACK TO SAVEPOINT pgpagewrite_restore")?;
-                    self.ignore(&error);
-                    if let CommandOrigin::Entry { desc, name, .. } = &command.origin
-                        && desc == "TABLE"
-                    {
-                        self.failed_tables.insert(name.clone());
-                    }
-                }
-                Err(error) => return Err(error),
+            let done = self.attempt(registration, |registration| {
+                let ran = registration.client().batch_execute(&command.sql);
+                ran.map_err(|e| located(e, command, &dump))
+            })?;
+            if let (None, CommandOrigin::Entry { desc, name, .. }) = (done, &command.origin)
+                && desc == "TABLE"
+            {
+                self.failed_tables.insert(name.clone());
             }
         }
-        registration
-            .client()
-            .batch_execute("RELEASE SAVEPOINT pgpagewrite_restore")?;
         Ok(())
-    }
-
-    fn run_one(&self, registration: &mut Registration<'_>, command: &Command) -> Result<()> {
-        registration
-            .client()
-            .batch_execute(&command.sql)
-            .map_err(|e| self.located(e, command))
     }
 
     /// Does something that may fail without ending the restore; `None` when it did.
@@ -106,17 +85,16 @@ impl Runner<'_> {
         if !self.keep_going {
             return work(registration).map(Some);
         }
-        let savepoint = "SAVEPOINT pgpagewrite_restore";
-        registration.client().batch_execute(savepoint)?;
+        registration.client().batch_execute(SAVEPOINT)?;
         let done = work(registration);
         let client = registration.client();
         match done {
             Ok(done) => {
-                client.batch_execute("RELEASE SAVEPOINT pgpagewrite_restore")?;
+                client.batch_execute(RELEASE)?;
                 Ok(Some(done))
             }
             Err(error) => {
-                client.batch_execute("ROLLBACK TO SAVEPOINT pgpagewrite_restore")?;
+                client.batch_execute(ROLL_BACK)?;
                 self.ignore(&error);
                 Ok(None)
             }
@@ -146,36 +124,36 @@ impl Runner<'_> {
         }
         Ok(())
     }
+}
 
-    /// The server's error with the place of its command.
-    fn located(&self, error: postgres::Error, command: &Command) -> Error {
-        let position = match error.as_db_error().and_then(|d| d.position()) {
-            Some(ErrorPosition::Original(position)) => *position as usize,
-            _ => 0,
-        };
-        let place = match &command.origin {
-            CommandOrigin::Settings => return error.into(),
-            CommandOrigin::Entry {
-                dump_id,
-                desc,
-                name,
-            } => Place {
-                file: format!("{}, entry {dump_id}: {desc} {name}", self.dump),
-                ..Place::default()
-            },
-            CommandOrigin::Line(line) => Place {
-                file: self.dump.clone(),
-                line: line + lines_before(&command.sql, position),
-                ..Place::default()
-            },
-            CommandOrigin::Data { label, line } => Place {
-                file: label.clone(),
-                line: line + lines_before(&command.sql, position),
-                ..Place::default()
-            },
-        };
-        Error::from(error).at(place)
-    }
+/// Sends commands as one; whether all is well. Else nothing of them is done.
+fn run_together(registration: &mut Registration<'_>, batch: &[Command]) -> Result<bool> {
+    let sql: Vec<&str> = batch.iter().map(|c| c.sql.as_str()).collect();
+    let client = registration.client();
+    client.batch_execute(SAVEPOINT)?;
+    let is_well = client.batch_execute(&sql.join("\n;")).is_ok();
+    client.batch_execute(if is_well { RELEASE } else { ROLL_BACK })?;
+    Ok(is_well)
+}
+
+/// The server's error with the place of its command.
+fn located(error: postgres::Error, command: &Command, dump: &str) -> Error {
+    let lines = lines_before(&error, &command.sql);
+    let (file, line) = match &command.origin {
+        CommandOrigin::Settings => return error.into(),
+        CommandOrigin::Entry {
+            dump_id,
+            desc,
+            name,
+        } => (format!("{dump}, entry {dump_id}: {desc} {name}"), 0),
+        CommandOrigin::Line(line) => (dump.to_owned(), line + lines),
+        CommandOrigin::Data { label, line } => (label.clone(), line + lines),
+    };
+    Error::from(error).at(Place {
+        file,
+        line,
+        ..Place::default()
+    })
 }
 
 /// How many commands go together.
@@ -191,10 +169,4 @@ fn batch_len(commands: &[Command], keep_going: bool) -> usize {
         bytes <= BATCH_BYTES && !matches!(command.origin, CommandOrigin::Settings)
     };
     commands.iter().take(most).take_while(fits).count().max(1)
-}
-
-/// Lines that end before a character, from 1.
-fn lines_before(sql: &str, position: usize) -> u64 {
-    let before = sql.chars().take(position.saturating_sub(1));
-    before.filter(|c| *c == '\n').count() as u64
 }

@@ -26,10 +26,6 @@ pub struct Segment {
     pub arranged: Arranged,
     /// What follows the transaction and cannot be in one: CREATE DATABASE, and what depends on it.
     pub outside: Vec<Command>,
-    /// Databases that these make, unquoted.
-    pub new_databases: Vec<String>,
-    /// Roles that may be there already.
-    pub roles: Vec<(String, Command)>,
 }
 
 impl Segment {
@@ -38,7 +34,7 @@ impl Segment {
         let arranged = &self.arranged;
         !arranged.after.is_empty()
             || !arranged.tables.is_empty()
-            || !self.roles.is_empty()
+            || !arranged.roles.is_empty()
             || arranged
                 .before
                 .iter()
@@ -204,9 +200,6 @@ impl Reading<'_> {
             origin: CommandOrigin::Line(line),
         };
         if !self.segment.outside.is_empty() && !matches!(class, Class::Set { .. }) {
-            if let Class::CreateDatabase { name } = class {
-                self.segment.new_databases.push(name);
-            }
             self.segment.outside.push(command);
             return Ok(());
         }
@@ -214,18 +207,15 @@ impl Reading<'_> {
             Class::Set { name, value } => self.set(&name, &value, command),
             Class::SetConfig => self.set("search_path", "", command),
             Class::TransactionControl => {
-                let is_rollback = command.sql.to_ascii_uppercase().starts_with("ROLLBACK");
-                if is_rollback || command.sql.to_ascii_uppercase().starts_with("ABORT") {
+                let sql = command.sql.to_ascii_uppercase();
+                if sql.starts_with("ROLLBACK") || sql.starts_with("ABORT") {
                     return Err(self.refused("ROLLBACK is not done in a dump".to_owned(), line));
                 }
                 // The whole script is one transaction.
             }
-            Class::CreateDatabase { name } => {
-                self.segment.new_databases.push(name);
-                self.segment.outside.push(command);
-            }
+            Class::CreateDatabase { .. } => self.segment.outside.push(command),
             Class::OutsideTransaction => {
-                if self.segment.outside.is_empty() && self.segment.has_work() {
+                if self.segment.has_work() {
                     return Err(self.refused(
                         "a statement that cannot be in a transaction follows others".to_owned(),
                         line,
@@ -241,7 +231,7 @@ impl Reading<'_> {
                     )
                     .with_hint("--trust-scripts runs it."));
             }
-            Class::CreateRole { name } => self.segment.roles.push((name, command)),
+            Class::CreateRole { name } => self.segment.arranged.roles.push((name, command)),
             Class::Insert => {
                 self.begin_rows();
                 self.rows_seen = true;
@@ -281,6 +271,7 @@ impl Reading<'_> {
         match after.last_mut() {
             Some(Step::Statements(before)) if !self.meta_between => before.pos.end = pos.end,
             _ => after.push(Step::Statements(Statements {
+                script: self.script.clone(),
                 pos,
                 line,
                 encoding: self.encoding.clone(),
@@ -311,27 +302,20 @@ impl Reading<'_> {
             self.meta_between = true;
             return;
         }
-        let quiet = Command {
-            origin: CommandOrigin::Line(match command.origin {
-                CommandOrigin::Line(line) => line,
-                _ => 0,
-            }),
-            ..command
-        };
         if name == "standard_conforming_strings" {
             self.escapes = matches!(value.to_ascii_lowercase().as_str(), "off" | "false" | "0");
         }
-        let changes = self.settings.get(name) != Some(&quiet.sql);
-        self.settings.set(name, &quiet.sql);
+        let changes = self.settings.get(name) != Some(&command.sql);
+        self.settings.set(name, &command.sql);
         if self.rows_pending {
             if changes && OF_ROWS.contains(&name) {
                 self.rows_guarded = true;
                 self.rows_seen = true;
             }
-            self.segment.arranged.after.push(Step::Command(quiet));
+            self.segment.arranged.after.push(Step::Command(command));
         } else {
-            self.hoisted.set(name, &quiet.sql);
-            self.segment.arranged.before.push(quiet);
+            self.hoisted.set(name, &command.sql);
+            self.segment.arranged.before.push(command);
         }
     }
 

@@ -6,6 +6,7 @@ use super::super::source_spec::SourceSpec;
 use super::options::RestoreOptions;
 use super::rows::DumpedTable;
 use super::run::Runner;
+use crate::catalog::TRIGGER_TYPE_INSERT;
 use crate::cluster::register::Registration;
 use crate::error::{Error, Place, Result};
 use std::sync::atomic::AtomicBool;
@@ -17,7 +18,7 @@ SELECT n.number, pg_catalog.quote_ident(s.nspname) || '.' || pg_catalog.quote_id
        c.relkind = 'r' AND pg_catalog.pg_relation_size(c.oid) > 0,
        EXISTS (SELECT FROM pg_catalog.pg_trigger t
                 WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')
-                  AND t.tgtype & 4 <> 0),
+                  AND t.tgtype & $2::pg_catalog.int4 <> 0),
        EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid),
        coalesce(a.amname, '')::pg_catalog.text, c.relpersistence::pg_catalog.text
   FROM pg_catalog.unnest($1::pg_catalog.text[]) WITH ORDINALITY AS n(name, number)
@@ -43,7 +44,9 @@ pub fn divide(
         .iter()
         .map(|t| t.target.as_ref().map_or("", |target| target.table.as_str()))
         .collect();
-    let rows = registration.client().query(STATE, &[&names])?;
+    let rows = registration
+        .client()
+        .query(STATE, &[&names, &TRIGGER_TYPE_INSERT])?;
     for (table, row) in tables.into_iter().zip(rows) {
         let failed = |name: &String| runner.failed_tables.contains(name);
         if options.no_data_for_failed_tables && table.entry_name.as_ref().is_some_and(failed) {

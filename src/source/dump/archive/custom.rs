@@ -9,9 +9,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::primitives::Primitives;
-use super::{Archive, ArchiveCompression, ArchiveFormat, Container, Entry, EntryPlace, toc};
+use super::{Archive, ArchiveFormat, Container, Entry, EntryPlace};
 use crate::error::{Error, Result};
-use crate::source::compressed::Compression;
 
 /// Blocks of rows.
 const BLK_DATA: u8 = 1;
@@ -34,8 +33,7 @@ type Input = Primitives<BufReader<File>>;
 pub fn open(path: &Path, label: &str) -> Result<Archive> {
     let file = File::open(path).map_err(|e| Error::io("open input file", path, &e))?;
     let mut input = super::primitives(file, label)?;
-    let header = toc::header(&mut input, ArchiveFormat::Custom)?;
-    let entries = toc::entries(&mut input, &header)?;
+    let (header, entries) = super::contents(&mut input, ArchiveFormat::Custom)?;
     Ok(Archive {
         header,
         entries,
@@ -72,14 +70,8 @@ impl Blocks {
             let mut blocks = BlockReader::new(&mut input);
             // An empty object may have no block at all.
             let is_empty = blocks.next_block().map_err(|e| blocks_error(&label, &e))?;
-            let compression = match archive.header.compression {
-                _ if is_empty => None,
-                ArchiveCompression::None => None,
-                ArchiveCompression::Gzip => Some(Compression::Zlib),
-                ArchiveCompression::Lz4 => Some(Compression::Lz4),
-                ArchiveCompression::Zstd => Some(Compression::Zstd),
-            };
-            match compression {
+            let compression = archive.header.compression.in_custom();
+            match compression.filter(|_| !is_empty) {
                 None => each(oid, &mut blocks)?,
                 Some(compression) => {
                     let mut decoder = compression

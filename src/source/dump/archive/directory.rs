@@ -6,7 +6,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use super::super::MemberData;
 use super::{Archive, ArchiveFormat, Container, damaged, toc};
 use crate::error::{Error, Result};
 use crate::source::compressed::Compression;
@@ -35,8 +34,7 @@ pub fn open(directory: &Path, name: &str) -> Result<Archive> {
     let label = path.display().to_string();
     let file = File::open(&path).map_err(|e| Error::io("open input file", &path, &e))?;
     let mut input = super::primitives(file, &label)?;
-    let header = toc::header(&mut input, ArchiveFormat::Directory)?;
-    let entries = toc::entries(&mut input, &header)?;
+    let (header, entries) = super::contents(&mut input, ArchiveFormat::Directory)?;
     Ok(Archive {
         header,
         entries,
@@ -69,7 +67,7 @@ fn find(directory: &Path, name: &str) -> Result<(PathBuf, Option<Compression>)> 
 }
 
 /// A file's plain bytes.
-fn open_file(directory: &Path, name: &str) -> Result<Box<dyn Read + Send>> {
+pub fn open_file(directory: &Path, name: &str) -> Result<Box<dyn Read + Send>> {
     let (path, compression) = find(directory, name)?;
     let file = File::open(&path).map_err(|e| Error::io("open input file", &path, &e))?;
     let is_empty = file.metadata().is_ok_and(|m| m.len() == 0);
@@ -86,20 +84,16 @@ fn open_file(directory: &Path, name: &str) -> Result<Box<dyn Read + Send>> {
     }
 }
 
-/// A member.
-pub fn member(directory: &Path, name: &str) -> Result<MemberData> {
+/// A file that is not compressed, as a whole; `None` for one that is.
+pub fn plain_file(directory: &Path, name: &str) -> Result<Option<(PathBuf, u64, u64)>> {
     let (path, compression) = find(directory, name)?;
     if compression.is_some() {
-        return Ok(MemberData::Stream(open_file(directory, name)?));
+        return Ok(None);
     }
     let metadata = path
         .metadata()
         .map_err(|e| Error::io("stat file", &path, &e))?;
-    Ok(MemberData::Range {
-        len: metadata.len(),
-        path,
-        pos: 0,
-    })
+    Ok(Some((path, 0, metadata.len())))
 }
 
 /// Goes through the large objects that a list names.

@@ -74,6 +74,18 @@ pub enum ArchiveCompression {
     Zstd,
 }
 
+impl ArchiveCompression {
+    /// How a custom archive's data are decompressed; `None` where they are plain.
+    fn in_custom(self) -> Option<Compression> {
+        match self {
+            ArchiveCompression::None => None,
+            ArchiveCompression::Gzip => Some(Compression::Zlib),
+            ArchiveCompression::Lz4 => Some(Compression::Lz4),
+            ArchiveCompression::Zstd => Some(Compression::Zstd),
+        }
+    }
+}
+
 /// What an archive says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
@@ -232,12 +244,13 @@ impl Archive {
                 let reader = blocks.member(self, entry)?;
                 self.decompressed(Box::new(reader), entry).map(Some)
             }
-            (Container::Directory, EntryPlace::File(name)) => {
-                directory::member(&self.path, name).map(Some)
-            }
-            (Container::Tar(members), EntryPlace::File(name)) => {
-                members.member(&self.path, name).map(Some)
-            }
+            (Container::Directory | Container::Tar(_), EntryPlace::File(name)) => Ok(Some(
+                if let Some((path, pos, len)) = self.plain_part(entry)? {
+                    MemberData::Range { path, pos, len }
+                } else {
+                    MemberData::Stream(directory::open_file(&self.path, name)?)
+                },
+            )),
             _ => Ok(None),
         }
     }
@@ -247,10 +260,22 @@ impl Archive {
         entry.place != EntryPlace::Nowhere
     }
 
-    /// Members are files, or parts of one, as they are: what they hold may be read at any place
-    /// where it is not compressed.
-    pub fn has_plain_members(&self) -> bool {
-        !matches!(self.container, Container::Custom(_))
+    /// The file, position and length of a member that lies there as it is; nothing is opened.
+    /// `None` where it must be read forwards.
+    ///
+    /// # Errors
+    /// The member is not there.
+    pub fn plain_part(&self, entry: &Entry) -> Result<Option<(PathBuf, u64, u64)>> {
+        match (&self.container, &entry.place) {
+            (Container::Directory, EntryPlace::File(name)) => {
+                directory::plain_file(&self.path, name)
+            }
+            (Container::Tar(members), EntryPlace::File(name)) => {
+                let (pos, len) = members.place(&self.label, name)?;
+                Ok(Some((self.path.clone(), pos, len)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The large objects of a `BLOBS` entry: `each` gets their OIDs and bytes, in order.
@@ -299,11 +324,8 @@ impl Archive {
 
     /// A custom archive's member, decompressed.
     fn decompressed(&self, reader: Box<dyn Read + Send>, entry: &Entry) -> Result<MemberData> {
-        let compression = match self.header.compression {
-            ArchiveCompression::None => return Ok(MemberData::Stream(reader)),
-            ArchiveCompression::Gzip => Compression::Zlib,
-            ArchiveCompression::Lz4 => Compression::Lz4,
-            ArchiveCompression::Zstd => Compression::Zstd,
+        let Some(compression) = self.header.compression.in_custom() else {
+            return Ok(MemberData::Stream(reader));
         };
         let decoder = compression.decode(reader).map_err(|e| {
             damaged(
@@ -338,6 +360,16 @@ fn read_fully(reader: &mut impl Read, into: &mut [u8]) -> std::io::Result<usize>
         }
     }
     Ok(read)
+}
+
+/// The header and the table of contents.
+fn contents(
+    input: &mut Primitives<impl Read>,
+    format: ArchiveFormat,
+) -> Result<(Header, Vec<Entry>)> {
+    let header = toc::header(input, format)?;
+    let entries = toc::entries(input, &header)?;
+    Ok((header, entries))
 }
 
 /// A buffered reader of an archive's own integers and strings.

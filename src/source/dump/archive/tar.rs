@@ -7,9 +7,8 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::super::MemberData;
 use super::primitives::Primitives;
-use super::{Archive, ArchiveFormat, Container, Entry, damaged, directory, toc};
+use super::{Archive, ArchiveFormat, Container, Entry, damaged, directory};
 use crate::error::{Error, Result};
 
 /// Members in the order of the file.
@@ -38,8 +37,7 @@ pub fn open(path: &Path, label: &str) -> Result<Archive> {
     };
     let file = part(path, contents)?;
     let mut input = Primitives::new(BufReader::new(file), label.to_owned(), contents.len);
-    let header = toc::header(&mut input, ArchiveFormat::Tar)?;
-    let entries = toc::entries(&mut input, &header)?;
+    let (header, entries) = super::contents(&mut input, ArchiveFormat::Tar)?;
     Ok(Archive {
         header,
         entries,
@@ -95,19 +93,16 @@ impl Members {
         self.by_name.get(name).map(|i| &self.members[*i])
     }
 
-    /// A member as a part of the file.
-    pub fn member(&self, path: &Path, name: &str) -> Result<MemberData> {
-        let Some(member) = self.get(name) else {
-            return Err(damaged(
-                &path.display().to_string(),
-                format!("could not find file \"{name}\" in archive"),
-            ));
-        };
-        Ok(MemberData::Range {
-            path: path.to_path_buf(),
-            pos: member.pos,
-            len: member.len,
-        })
+    /// A member that must be there.
+    fn find(&self, label: &str, name: &str) -> Result<&Member> {
+        self.get(name)
+            .ok_or_else(|| damaged(label, format!("could not find file \"{name}\" in archive")))
+    }
+
+    /// Where a member begins in the file, and its length.
+    pub fn place(&self, label: &str, name: &str) -> Result<(u64, u64)> {
+        self.find(label, name)
+            .map(|member| (member.pos, member.len))
     }
 
     /// Goes through the large objects that an entry's list names. (`pg_restore` takes what stands in a
@@ -120,11 +115,7 @@ impl Members {
     ) -> Result<()> {
         let list = large_object_list(archive, entry);
         let label = archive.label(entry);
-        let find = |name: &str| {
-            self.get(name).ok_or_else(|| {
-                damaged(&label, format!("could not find file \"{name}\" in archive"))
-            })
-        };
+        let find = |name: &str| self.find(&label, name);
         let list = part(&archive.path, find(&list)?)?;
         directory::for_each_large_object(list, &label, &mut |oid, name| {
             each(oid, &mut part(&archive.path, find(name)?)?)
