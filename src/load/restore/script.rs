@@ -143,6 +143,7 @@ impl Reading<'_> {
                 let sql = decoded(text, &self.encoding, self.label, line)?;
                 self.statement(sql, pos, line)
             }
+            Item::Inserts(_) => unreachable!("runs are not asked for"),
             Item::Copy {
                 statement,
                 line,

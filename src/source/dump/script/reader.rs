@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::inserts::{Inserts, Run, Unread};
 use super::lexer::{Scanner, StatementState, Token, copies_from_stdin};
 use super::statement::{Class, classify};
 use crate::error::{Error, Place, Result};
@@ -40,6 +41,9 @@ pub enum Item {
         /// The line on which they begin.
         data_line: u64,
     },
+    /// INSERTs of constants into one table; only where they are wanted so
+    /// ([`ScriptReader::with_runs`]), else each is a statement.
+    Inserts(Inserts),
     /// A command of psql.
     Meta {
         /// The command.
@@ -91,6 +95,8 @@ pub struct ScriptReader<R> {
     escapes: bool,
     /// The key of a `\restrict` that holds.
     restricted: Option<String>,
+    /// INSERTs of constants come together.
+    with_runs: bool,
 }
 
 /// What is found in the window.
@@ -121,7 +127,15 @@ impl<R: Read> ScriptReader<R> {
             at_end: false,
             escapes,
             restricted: None,
+            with_runs: false,
         }
+    }
+
+    /// INSERTs of constants that follow each other come as one item.
+    #[must_use]
+    pub fn with_runs(mut self) -> ScriptReader<R> {
+        self.with_runs = true;
+        self
     }
 
     /// The next item; `None` at the end.
@@ -178,6 +192,12 @@ impl<R: Read> ScriptReader<R> {
 
     /// Looks for an item in the window.
     fn look(&mut self) -> Result<Found> {
+        if self.with_runs
+            && let Some(start) = self.insert_ahead()
+            && let Some(found) = self.inserts(start)?
+        {
+            return Ok(found);
+        }
         let mut scanner = Scanner::new(&self.window);
         scanner.pos = self.at;
         scanner.escapes = self.escapes;
@@ -239,6 +259,54 @@ impl<R: Read> ScriptReader<R> {
             pos,
             line,
         }))
+    }
+
+    /// Where the next statement begins, if it is an INSERT.
+    fn insert_ahead(&self) -> Option<usize> {
+        let mut scanner = Scanner::new(&self.window);
+        scanner.pos = self.at;
+        loop {
+            match scanner.next()? {
+                Token::Semicolon(_) => {}
+                Token::Word(range) => {
+                    let is_insert = self.window[range.clone()].eq_ignore_ascii_case(b"INSERT");
+                    return is_insert.then_some(range.start);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// A run of INSERTs that begins there; `None` when the first one is a statement like any other.
+    fn inserts(&mut self, start: usize) -> Result<Option<Found>> {
+        let unread = |unread: Unread, at_end: bool| {
+            let more = unread == Unread::More && !at_end;
+            more.then_some(Found::More)
+        };
+        let mut run = match Run::begin(&self.window[start..], self.escapes) {
+            Ok(run) => run,
+            Err(e) => return Ok(unread(e, self.at_end)),
+        };
+        let line = self.line_at(start);
+        let first_pos = self.window_pos + start as u64;
+        let mut at = start;
+        loop {
+            match run.statement(&self.window[at..]) {
+                Ok(len) => {
+                    self.pass(at + len);
+                    at = self.at;
+                }
+                Err(e) if run.is_empty() => return Ok(unread(e, self.at_end)),
+                Err(Unread::More) if !self.at_end => {
+                    self.fill()?;
+                    at = self.at;
+                }
+                Err(_) => break,
+            }
+        }
+        let end_pos = self.window_pos + self.at as u64;
+        let inserts = run.finish(first_pos..end_pos, line);
+        Ok(Some(Found::Item(Item::Inserts(inserts))))
     }
 
     /// Passes over the data of a COPY: the lines behind that of its semicolon, up to `\.`.
@@ -376,7 +444,8 @@ impl<R: Read> ScriptReader<R> {
     }
 }
 
-fn lines(bytes: &[u8]) -> u64 {
+/// Lines that end within.
+pub(super) fn lines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
