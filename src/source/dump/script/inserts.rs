@@ -736,7 +736,8 @@ mod tests {
         let mut runs = Vec::new();
         while let Some(item) = reader.next().unwrap() {
             if let Item::Inserts(inserts) = item {
-                let bytes = &script.as_bytes()[inserts.pos.start as usize..inserts.pos.end as usize];
+                let bytes =
+                    &script.as_bytes()[inserts.pos.start as usize..inserts.pos.end as usize];
                 let mut rows = String::new();
                 InsertRows::new(bytes, &inserts)
                     .read_to_string(&mut rows)
@@ -762,10 +763,16 @@ mod tests {
             ("('')", "\n"),
             ("('it''s', '''', '\\N')", "it's\t'\t\\\\N\n"),
             ("('a\tb\nc\rd')", "a\\tb\\nc\\rd\n"),
-            ("(1.50, .5, 1., 1e-5, -1E+10)", "1.50\t.5\t1.\t1e-5\t-1E+10\n"),
+            (
+                "(1.50, .5, 1., 1e-5, -1E+10)",
+                "1.50\t.5\t1.\t1e-5\t-1E+10\n",
+            ),
             ("(-0, -0.0, -0e0)", "0\t0.0\t0e0\n"),
             ("(B'01', x'1F', b'')", "b01\tx1F\tb\n"),
-            ("(E'a\\nb\\'c''d\\\\', e'\\x41\\102')", "a\\nb'c'd\\\\\tAB\n"),
+            (
+                "(E'a\\nb\\'c''d\\\\', e'\\x41\\102')",
+                "a\\nb'c'd\\\\\tAB\n",
+            ),
             ("(1, 'a'),\n\t( 2 , 'b' )", "1\ta\n2\tb\n"),
             ("(DEFAULT, 1)", "1\n"),
         ] {
