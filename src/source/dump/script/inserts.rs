@@ -504,6 +504,8 @@ struct Rows<R> {
     head: Vec<u8>,
     escapes: bool,
     window: Vec<u8>,
+    /// Bytes that are read at a time.
+    block_bytes: usize,
     at: usize,
     at_end: bool,
     /// The next row is of the same statement.
@@ -521,6 +523,7 @@ impl<R: Read> Rows<R> {
             head: inserts.head.clone(),
             escapes: inserts.escapes,
             window: Vec::new(),
+            block_bytes: BLOCK_BYTES,
             at: 0,
             at_end: false,
             within: false,
@@ -536,7 +539,7 @@ impl<R: Read> Rows<R> {
         }
         self.window.drain(..self.at);
         self.at = 0;
-        let wanted = self.window.len().max(BLOCK_BYTES) as u64;
+        let wanted = self.window.len().max(self.block_bytes) as u64;
         let read = self
             .input
             .by_ref()
@@ -633,6 +636,13 @@ impl<R: Read> InsertRows<R> {
             out: Vec::new(),
             given: 0,
         }
+    }
+
+    /// Reads so many bytes at a time.
+    #[must_use]
+    pub fn with_blocks(mut self, block_bytes: usize) -> InsertRows<R> {
+        self.rows.block_bytes = block_bytes;
+        self
     }
 
     /// Makes another piece of text; empty at the end.
@@ -877,21 +887,36 @@ INSERT INTO s.\"T\" VALUES (4);
 
     #[test]
     fn a_run_is_the_same_wherever_blocks_end() {
-        let mut script = String::new();
-        for n in 0..60_000 {
+        let mut script = String::from("-- before\n");
+        for n in 0..100 {
             script.push_str(&format!(
                 "INSERT INTO t VALUES ({n}, 'it''s {n}\nline', -1.5e10, NULL), (1, E'\\n', 0, true);\n-- between\n"
             ));
         }
         script.push_str("SELECT 1;");
-        // Longer than several blocks, so that every part of a statement is cut by some block.
-        assert!(script.len() > 4 * BLOCK_BYTES);
-        let found = runs(&script);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].0.rows, 120_000);
-        let expected: String = (0..60_000)
+        let expected: String = (0..100)
             .map(|n| format!("{n}\tit's {n}\\nline\t-1.5e10\t\\N\n1\t\\n\t0\tt\n"))
             .collect();
-        assert!(found[0].1 == expected);
+        for block_bytes in [1, 2, 3, 7, 64, BLOCK_BYTES] {
+            let reader = ScriptReader::new(script.as_bytes(), "s".to_owned());
+            let mut reader = reader.with_runs().with_blocks(block_bytes);
+            let Some(Item::Inserts(inserts)) = reader.next().unwrap() else {
+                panic!("a run");
+            };
+            assert_eq!((inserts.rows, inserts.line), (200, 2));
+            let bytes = &script.as_bytes()[inserts.pos.start as usize..inserts.pos.end as usize];
+            assert!(bytes.ends_with(b", true);"));
+            let mut rows = String::new();
+            InsertRows::new(bytes, &inserts)
+                .with_blocks(block_bytes)
+                .read_to_string(&mut rows)
+                .unwrap();
+            assert_eq!(rows, expected, "blocks of {block_bytes}");
+            let next = reader.next().unwrap();
+            assert!(
+                matches!(next, Some(Item::Statement { line: 302, .. })),
+                "{next:?}"
+            );
+        }
     }
 }
