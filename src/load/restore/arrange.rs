@@ -10,16 +10,18 @@
 //! when rows come.
 
 use super::super::source_spec::InputSource;
-use super::command::Command;
+use super::command::{Command, decoded};
 use super::databases;
 use super::emit::Emitter;
+use super::inserts::{InsertsMember, quotes_are_plain};
 use super::options::RestoreOptions;
-use super::rows::{DumpedTable, OpenFiles, input_options, origin_of_entry};
+use super::rows::{ArchiveMember, DumpedTable, OpenFiles, input_options, origin_of_entry};
 use super::select::{Selected, is_acl};
 use crate::catalog::quote_ident;
 use crate::error::Result;
 use crate::source::dump::archive::{Archive, Entry, Section};
-use crate::source::dump::script::copy_target;
+use crate::source::dump::script::{Item, ScriptReader, copy_target};
+use crate::source::{Member, Origin};
 use std::sync::Arc;
 
 /// What is done to one database.
@@ -36,7 +38,7 @@ pub struct Arranged {
 }
 
 /// A step behind the rows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Step {
     /// SQL.
     Command(Command),
@@ -158,9 +160,15 @@ pub fn of_archive(
                 .push(Step::LargeObjects(Box::new(entry.clone()))),
             "BLOB COMMENTS" => arranged.after.push(Step::Sql(Box::new(entry.clone()))),
             _ if entry.copy_statement.is_empty() => {
-                arranged
-                    .after
-                    .push(Step::Command(Command::quiet(emitter.before_rows(entry))));
+                let before = emitter.before_rows(entry);
+                // What must be set before is set by a statement that stays in its place.
+                if before.is_empty()
+                    && let Some(table) = inserted(archive, entry, &encoding)?
+                {
+                    arranged.tables.push(table);
+                    continue;
+                }
+                arranged.after.push(Step::Command(Command::quiet(before)));
                 arranged.after.push(Step::Sql(Box::new(entry.clone())));
             }
             _ => {
@@ -193,11 +201,39 @@ pub fn of_archive(
                     statement: statement.to_owned(),
                     source,
                     entry_name: Some(entry.name()),
+                    search_path: None,
+                    inserted: None,
                 });
             }
         }
     }
     Ok(arranged)
+}
+
+/// The rows of an entry whose data are INSERTs, if they are nothing but these.
+fn inserted(archive: &Arc<Archive>, entry: &Entry, encoding: &str) -> Result<Option<DumpedTable>> {
+    let label = archive.label(entry);
+    let member = Arc::new(ArchiveMember {
+        archive: Arc::clone(archive),
+        entry: entry.clone(),
+    });
+    if !archive.has_member(entry) || !quotes_are_plain(encoding) {
+        return Ok(None);
+    }
+    let mut reader = ScriptReader::new(member.open()?, label.clone()).with_runs();
+    let (Some(Item::Inserts(inserts)), None) = (reader.next_item()?, reader.next_item()?) else {
+        return Ok(None);
+    };
+    let head = decoded(inserts.head.clone(), encoding, &label, inserts.line)?;
+    let member = InsertsMember {
+        inserts,
+        sql: Origin::Member(member),
+        label: label.clone(),
+    };
+    let otherwise = vec![Step::Sql(Box::new(entry.clone()))];
+    Ok(DumpedTable::inserted(
+        &head, member, label, encoding, otherwise,
+    ))
 }
 
 /// The encoding of the dump's rows.
