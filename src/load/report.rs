@@ -221,7 +221,7 @@ impl Report {
                     );
                 }
                 By::Server(why) => {
-                    let _ = writeln!(out, "\n  loaded by the server's COPY: {why}");
+                    let _ = writeln!(out, "\n  loaded by the server: {why}");
                 }
             }
             for index in &table.indexes {

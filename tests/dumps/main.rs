@@ -3,6 +3,7 @@
 
 mod damage;
 mod formats;
+mod inserts;
 mod options;
 mod scripts;
 

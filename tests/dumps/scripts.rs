@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use support::{Server, run};
 
-fn server() -> Server {
+pub fn server() -> Server {
     Server::start(15, &[("wal_level", "minimal"), ("fsync", "off")])
 }
 
@@ -17,8 +17,15 @@ fn script(server: &Server, sql: &str) -> PathBuf {
 
 /// Runs a script by psql and by us; our report.
 #[track_caller]
-fn same_as_psql(server: &Server, sql: &str) -> String {
-    let path = script(server, sql);
+pub fn same_as_psql(server: &Server, sql: &str) -> String {
+    same_as_psql_of(server, sql.as_bytes(), sql)
+}
+
+/// The same of a script of any bytes.
+#[track_caller]
+pub fn same_as_psql_of(server: &Server, sql: &[u8], what: &str) -> String {
+    let path = server.dir().join("script.sql");
+    fs::write(&path, sql).expect("a script");
     for database in [THEIRS, OURS] {
         fresh(server, database);
     }
@@ -27,7 +34,7 @@ fn same_as_psql(server: &Server, sql: &str) -> String {
         .arg(&path);
     run(&mut psql).expect_success();
     let report = build(server, OURS, &[], &path).expect_success();
-    assert_same(sql, &server.dump(OURS), &server.dump(THEIRS));
+    assert_same(what, &server.dump(OURS), &server.dump(THEIRS));
     report
 }
 

@@ -10,9 +10,10 @@
 //! when rows come.
 
 use super::super::source_spec::InputSource;
-use super::command::Command;
+use super::command::{Command, decoded};
 use super::databases;
 use super::emit::Emitter;
+use super::inserts::{InsertsMember, quotes_are_plain};
 use super::options::RestoreOptions;
 use super::rows::{ArchiveMember, DumpedTable, OpenFiles, input_options, origin_of_entry};
 use super::select::{Selected, is_acl};
@@ -20,7 +21,8 @@ use crate::catalog::quote_ident;
 use crate::error::Result;
 use crate::source::FileSource;
 use crate::source::dump::archive::{Archive, Entry, Section};
-use crate::source::dump::script::copy_target;
+use crate::source::dump::script::{Item, ScriptReader, copy_target};
+use crate::source::{Member, Origin};
 use std::sync::Arc;
 
 /// What is done to one database.
@@ -39,7 +41,7 @@ pub struct Arranged {
 }
 
 /// A step behind the rows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Step {
     /// SQL.
     Command(Command),
@@ -54,7 +56,7 @@ pub enum Step {
 }
 
 /// Statements that are kept as a place in their script.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Statements {
     /// The script.
     pub script: FileSource,
@@ -167,46 +169,85 @@ pub fn of_archive(
             "BLOBS" => arranged.after.push(Step::LargeObjects(member(entry))),
             "BLOB COMMENTS" => arranged.after.push(Step::Sql(member(entry))),
             _ if entry.copy_statement.is_empty() => {
-                arranged
-                    .after
-                    .push(Step::Command(Command::quiet(emitter.before_rows(entry))));
+                let before = emitter.before_rows(entry);
+                // What must be set before is set by a statement that stays in its place.
+                if before.is_empty()
+                    && let Some(table) = inserted(archive, entry, &encoding)?
+                {
+                    arranged.tables.push(table);
+                    continue;
+                }
+                arranged.after.push(Step::Command(Command::quiet(before)));
                 arranged.after.push(Step::Sql(member(entry)));
             }
-            _ => {
-                let Some(origin) = origin_of_entry(archive, entry, &mut files)? else {
-                    continue;
-                };
-                let statement = entry.copy_statement.trim_end().trim_end_matches(';');
-                let target = copy_target(statement);
-                let source = InputSource {
-                    label: archive.label(entry),
-                    origin,
-                    lines_before: 0,
-                    ends_with_marker: true,
-                    input: target
-                        .as_ref()
-                        .map(|t| input_options(t, &encoding))
-                        .unwrap_or_default(),
-                };
-                let target = target.map(|mut target| {
-                    // Dumps of old servers name no schema.
-                    if let Some(namespace) = &entry.namespace
-                        && !target.table.contains('.')
-                    {
-                        target.table = format!("{}.{}", quote_ident(namespace), target.table);
-                    }
-                    target
-                });
-                arranged.tables.push(DumpedTable {
-                    target,
-                    statement: statement.to_owned(),
-                    source,
-                    entry_name: Some(entry.name()),
-                });
-            }
+            _ => arranged
+                .tables
+                .extend(copied(archive, entry, &encoding, &mut files)?),
         }
     }
     Ok(arranged)
+}
+
+/// The rows of an entry whose data are COPY's; `None` when it has none.
+fn copied(
+    archive: &Arc<Archive>,
+    entry: &Entry,
+    encoding: &str,
+    files: &mut OpenFiles,
+) -> Result<Option<DumpedTable>> {
+    let Some(origin) = origin_of_entry(archive, entry, files)? else {
+        return Ok(None);
+    };
+    let statement = entry.copy_statement.trim_end().trim_end_matches(';');
+    let mut target = copy_target(statement);
+    let input = target.as_ref().map(|t| input_options(t, encoding));
+    if let Some(target) = &mut target
+        && let Some(namespace) = &entry.namespace
+        && !target.table.contains('.')
+    {
+        // Dumps of old servers name no schema.
+        target.table = format!("{}.{}", quote_ident(namespace), target.table);
+    }
+    Ok(Some(DumpedTable {
+        target,
+        statement: statement.to_owned(),
+        source: InputSource {
+            label: archive.label(entry),
+            origin,
+            lines_before: 0,
+            ends_with_marker: true,
+            input: input.unwrap_or_default(),
+        },
+        entry_name: Some(entry.name()),
+        search_path: None,
+        inserted: None,
+    }))
+}
+
+/// The rows of an entry whose data are INSERTs, if they are nothing but these.
+fn inserted(archive: &Arc<Archive>, entry: &Entry, encoding: &str) -> Result<Option<DumpedTable>> {
+    let label = archive.label(entry);
+    let sql = ArchiveMember {
+        archive: Arc::clone(archive),
+        entry: entry.clone(),
+    };
+    if !archive.has_member(entry) || !quotes_are_plain(encoding) {
+        return Ok(None);
+    }
+    let mut reader = ScriptReader::new(sql.open()?, label.clone()).with_runs();
+    let (Some(Item::Inserts(inserts)), None) = (reader.next_item()?, reader.next_item()?) else {
+        return Ok(None);
+    };
+    let head = decoded(inserts.head.clone(), encoding, &label, inserts.line)?;
+    let member = InsertsMember {
+        inserts,
+        sql: Origin::Member(Arc::new(sql.clone())),
+        label: label.clone(),
+    };
+    let otherwise = vec![Step::Sql(Box::new(sql))];
+    Ok(DumpedTable::inserted(
+        &head, member, label, encoding, otherwise,
+    ))
 }
 
 /// The encoding of the dump's rows.

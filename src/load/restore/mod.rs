@@ -11,6 +11,7 @@ mod arrange;
 mod command;
 mod databases;
 mod emit;
+mod inserts;
 mod large_objects;
 pub mod options;
 mod rows;
@@ -38,6 +39,7 @@ use crate::source::{FileSource, Member};
 use crate::sys::files::raise_open_files_limit;
 use arrange::{Arranged, Statements, Step};
 use command::{Command, CommandOrigin};
+use inserts::InsertsMember;
 use options::RestoreOptions;
 use rows::DumpedTable;
 use run::Runner;
@@ -277,9 +279,24 @@ impl Work<'_> {
             },
             left: Vec::new(),
         };
+        let inserted: Vec<(String, Arc<InsertsMember>)> = restoring
+            .arranged
+            .tables
+            .iter()
+            .filter_map(|table| {
+                let member = Arc::clone(&table.inserted.as_ref()?.member);
+                Some((table.source.label.clone(), member))
+            })
+            .collect();
         let build = Build::new(&self.build_options, self.interrupted);
-        let (report, loaded) = interruptible(session, self.interrupted, |s| {
+        let ran = interruptible(session, self.interrupted, |s| {
             build.run(s, Some(&mut restoring))
+        });
+        let (report, loaded) = ran.map_err(|mut error| {
+            for (label, member) in &inserted {
+                member.locate(&mut error, label);
+            }
+            error
         })?;
         Ok(Restored {
             report,
@@ -311,7 +328,7 @@ struct Restoring<'a> {
     options: &'a RestoreOptions,
     arranged: Arranged,
     runner: Runner<'a>,
-    /// Tables whose rows the server's COPY must take, with the reason.
+    /// Tables whose rows the server must take, with the reason.
     left: Vec<(DumpedTable, String)>,
 }
 
@@ -354,6 +371,27 @@ impl Restoring<'_> {
                 })
                 .map(drop),
         }
+    }
+
+    /// Has the server take a table's rows, for this reason.
+    fn left(
+        &mut self,
+        registration: &mut Registration<'_>,
+        report: &mut Report,
+        mut table: DumpedTable,
+        reason: String,
+    ) -> Result<()> {
+        tables::set_search_path(registration, &table)?;
+        let Some(inserted) = table.inserted.take() else {
+            return self.rows(registration, report, &table, reason);
+        };
+        for step in inserted.otherwise {
+            self.step(registration, report, step)?;
+        }
+        let inserts = &inserted.member.inserts;
+        let ran = (inserts.rows, inserts.pos.end - inserts.pos.start);
+        report.tables.push(tables::report(&table, reason, ran));
+        Ok(())
     }
 
     /// Has the server's COPY take rows, for this reason.
@@ -433,14 +471,14 @@ impl Around for Restoring<'_> {
         self.runner.run(registration, &before)?;
         registration.after_foreign_sql()?;
         let tables = std::mem::take(&mut self.arranged.tables);
-        let (native, left) = tables::divide(registration, tables, self.options, &mut self.runner)?;
-        self.left = left;
-        Ok(native)
+        let divided = tables::divide(registration, tables, self.options, &mut self.runner)?;
+        self.left = divided.left;
+        Ok(divided.native)
     }
 
     fn after(&mut self, registration: &mut Registration<'_>, report: &mut Report) -> Result<()> {
         for (table, reason) in std::mem::take(&mut self.left) {
-            self.rows(registration, report, &table, reason)?;
+            self.left(registration, report, table, reason)?;
         }
         let mut commands = Vec::new();
         for step in std::mem::take(&mut self.arranged.after) {

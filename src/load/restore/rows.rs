@@ -2,11 +2,13 @@
 
 use super::super::options::{ForceColumns, InputFormat, InputOptions};
 use super::super::source_spec::{InputSource, Rows, SourceSpec};
+use super::arrange::Step;
+use super::inserts::{Inserted, InsertsMember};
 use crate::error::Result;
 use crate::record::format::{CopyOptions, Header, Kind};
 use crate::source::dump::MemberData;
 use crate::source::dump::archive::{Archive, Entry};
-use crate::source::dump::script::CopyTarget;
+use crate::source::dump::script::{CopyTarget, CopyTargetOptions, insert_target};
 use crate::source::{FileSource, Member, Origin};
 use std::collections::HashMap;
 use std::io::Read;
@@ -18,15 +20,57 @@ use std::sync::Arc;
 pub struct DumpedTable {
     /// What COPY's statement says; `None` where only the server understands it.
     pub target: Option<CopyTarget>,
-    /// The statement itself.
+    /// The statement itself; empty where rows are inserted.
     pub statement: String,
     /// Where the rows are.
     pub source: InputSource,
     /// The name of the entry in an archive.
     pub entry_name: Option<String>,
+    /// The statement that sets the `search_path` by which the table's name is read; `None` where
+    /// that is the same for the whole dump.
+    pub search_path: Option<String>,
+    /// They are inserted.
+    pub inserted: Option<Inserted>,
 }
 
 impl DumpedTable {
+    /// Rows that statements with this head insert; `label` is their name, `otherwise` runs the
+    /// statements. `None` for a head that is not understood.
+    pub fn inserted(
+        head: &str,
+        member: InsertsMember,
+        label: String,
+        encoding: &str,
+        otherwise: Vec<Step>,
+    ) -> Option<DumpedTable> {
+        let target = insert_target(head)?;
+        let member = Arc::new(member);
+        let as_copy = CopyTarget {
+            table: target.table,
+            columns: target.columns,
+            options: CopyTargetOptions::default(),
+        };
+        Some(DumpedTable {
+            statement: String::new(),
+            source: InputSource {
+                label,
+                origin: Origin::Member(Arc::clone(&member) as Arc<dyn Member>),
+                lines_before: 0,
+                // They end with the last statement.
+                ends_with_marker: false,
+                input: input_options(&as_copy, encoding),
+            },
+            target: Some(as_copy),
+            entry_name: None,
+            search_path: None,
+            inserted: Some(Inserted {
+                member,
+                overriding_system_value: target.overriding_system_value,
+                otherwise,
+            }),
+        })
+    }
+
     /// As a source of a build, for the table of this name.
     pub fn spec(&self, table: String) -> SourceSpec {
         SourceSpec {
@@ -116,7 +160,7 @@ pub fn origin_of_entry(
 }
 
 /// An entry's data, read forwards.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ArchiveMember {
     /// Of this archive.
     pub archive: Arc<Archive>,

@@ -9,11 +9,12 @@
 use super::super::source_spec::InputSource;
 use super::arrange::{Arranged, Statements, Step};
 use super::command::{Command, CommandOrigin, decoded};
+use super::inserts::{InsertsMember, quotes_are_plain};
 use super::options::RestoreOptions;
 use super::rows::{DumpedTable, input_options};
 use crate::error::{Error, Place, Result};
 use crate::source::dump::script::{
-    Class, Connect, Item, Meta, ScriptReader, classify, copy_target,
+    Class, Connect, Inserts, Item, Meta, ScriptReader, classify, copy_target,
 };
 use crate::source::{FileSource, Origin};
 
@@ -68,7 +69,7 @@ pub fn segments(
     label: &str,
     options: &RestoreOptions,
 ) -> Result<Vec<Segment>> {
-    let mut reader = ScriptReader::new(script.reader(), label.to_owned());
+    let mut reader = ScriptReader::new(script.reader(), label.to_owned()).with_runs();
     let mut reading = Reading {
         script,
         label,
@@ -140,6 +141,7 @@ impl Reading<'_> {
                 let sql = decoded(text, &self.encoding, self.label, line)?;
                 self.statement(sql, pos, line)
             }
+            Item::Inserts(inserts) => self.inserts(inserts),
             Item::Copy {
                 statement,
                 line,
@@ -232,12 +234,7 @@ impl Reading<'_> {
                     .with_hint("--trust-scripts runs it."));
             }
             Class::CreateRole { name } => self.segment.arranged.roles.push((name, command)),
-            Class::Insert => {
-                self.begin_rows();
-                self.rows_seen = true;
-                self.rows_guarded = true;
-                self.by_place(pos, line);
-            }
+            Class::Insert => self.insert_by_place(pos, line),
             Class::LargeObject if self.rows_pending => self.by_place(pos, line),
             _ if !self.rows_pending => self.segment.arranged.before.push(command),
             Class::CreateIndex { .. }
@@ -262,6 +259,55 @@ impl Reading<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Rows where COPY means the same, else statements.
+    fn inserts(&mut self, inserts: Inserts) -> Result<()> {
+        let (pos, line) = (inserts.pos.clone(), inserts.line);
+        let head = decoded(inserts.head.clone(), &self.encoding, self.label, line)?;
+        if self.rows_guarded || !quotes_are_plain(&self.encoding) {
+            self.insert_by_place(pos, line);
+            return Ok(());
+        }
+        let settings = self.settings.0.iter();
+        let settings = settings.map(|(_, sql)| Step::Command(Command::quiet(sql.clone())));
+        let mut otherwise: Vec<Step> = settings.collect();
+        otherwise.push(Step::Statements(Statements {
+            script: self.script.clone(),
+            pos: pos.clone(),
+            line,
+            encoding: self.encoding.clone(),
+            escapes: self.escapes,
+        }));
+        let member = InsertsMember {
+            inserts,
+            sql: Origin::Part(self.script.clone()),
+            label: self.label.to_owned(),
+        };
+        // Their places are told in the script at last.
+        let label = format!("{}, INSERTs on line {line}", self.label);
+        match DumpedTable::inserted(&head, member, label, &self.encoding, otherwise) {
+            Some(mut table) => {
+                table.search_path = Some(self.search_path());
+                self.begin_rows();
+                self.segment.arranged.tables.push(table);
+            }
+            None => self.insert_by_place(pos, line),
+        }
+        Ok(())
+    }
+
+    /// The statement that sets the `search_path` of this place.
+    fn search_path(&self) -> String {
+        let set = self.settings.get("search_path");
+        set.unwrap_or("RESET search_path").to_owned()
+    }
+
+    fn insert_by_place(&mut self, pos: std::ops::Range<u64>, line: u64) {
+        self.begin_rows();
+        self.rows_seen = true;
+        self.rows_guarded = true;
+        self.by_place(pos, line);
     }
 
     /// Statements that are many or long are kept as a place in the script; those of transactions may
@@ -355,6 +401,8 @@ impl Reading<'_> {
             target,
             statement,
             entry_name: None,
+            search_path: Some(self.search_path()),
+            inserted: None,
         };
         self.begin_rows();
         let arranged = &mut self.segment.arranged;

@@ -1,15 +1,26 @@
-//! Which tables of a dump are built, and which the server's COPY fills.
+//! Which tables of a dump are built, and which the server fills.
 
 use super::super::report::{By, TableReport, VerbTimes};
 use super::super::server_copy::{self, Feed};
 use super::super::source_spec::SourceSpec;
+use super::inserts::Column;
 use super::options::RestoreOptions;
 use super::rows::DumpedTable;
 use super::run::Runner;
 use crate::catalog::TRIGGER_TYPE_INSERT;
 use crate::cluster::register::Registration;
 use crate::error::{Error, Place, Result};
+use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
+
+/// Who loads which tables.
+#[derive(Debug, Default)]
+pub struct Divided {
+    /// They are built.
+    pub native: Vec<SourceSpec>,
+    /// The server takes their rows, for these reasons.
+    pub left: Vec<(DumpedTable, String)>,
+}
 
 /// What is there of a table.
 const STATE: &str = "
@@ -27,19 +38,97 @@ SELECT n.number, pg_catalog.quote_ident(s.nspname) || '.' || pg_catalog.quote_id
        LEFT JOIN pg_catalog.pg_am a ON a.oid = c.relam
  ORDER BY n.number";
 
-/// Divides tables into those that are built, as sources of the build, and those that the server's
-/// COPY fills, with the reason.
+/// Columns of tables, with the types that domains are of.
+const COLUMNS: &str = "
+WITH RECURSIVE columns AS (
+    SELECT n.number, a.attnum, a.attname, a.attidentity = 'a' AS is_always_identity,
+           a.attgenerated <> '' AS is_generated, a.atttypid AS type_oid, a.atttypmod AS typmod
+      FROM pg_catalog.unnest($1::pg_catalog.text[]) WITH ORDINALITY AS n(name, number)
+           JOIN pg_catalog.pg_attribute a ON a.attrelid = pg_catalog.to_regclass(n.name)
+     WHERE a.attnum > 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT c.number, c.attnum, c.attname, c.is_always_identity, c.is_generated, t.typbasetype,
+           t.typtypmod
+      FROM columns c JOIN pg_catalog.pg_type t ON t.oid = c.type_oid
+     WHERE t.typtype = 'd')
+SELECT c.number - 1, c.attname::pg_catalog.text, c.is_always_identity, c.is_generated, c.type_oid,
+       t.typelem = 'pg_catalog.interval'::pg_catalog.regtype AND c.typmod >= 0
+  FROM columns c JOIN pg_catalog.pg_type t ON t.oid = c.type_oid
+ WHERE t.typtype <> 'd'
+ ORDER BY c.number, c.attnum";
+
+/// The columns of those tables whose rows are inserted, by the table's number.
+fn columns(
+    registration: &mut Registration<'_>,
+    tables: &[DumpedTable],
+) -> Result<HashMap<i64, Vec<Column>>> {
+    let names: Vec<Option<&str>> = tables
+        .iter()
+        .map(|t| {
+            let target = t.target.as_ref().filter(|_| t.inserted.is_some());
+            target.map(|target| target.table.as_str())
+        })
+        .collect();
+    let mut columns: HashMap<i64, Vec<Column>> = HashMap::new();
+    if names.iter().all(Option::is_none) {
+        return Ok(columns);
+    }
+    for row in registration.client().query(COLUMNS, &[&names])? {
+        columns.entry(row.get(0)).or_default().push(Column {
+            name: row.get(1),
+            is_always_identity: row.get(2),
+            is_generated: row.get(3),
+            type_oid: row.get(4),
+            is_array_of_cut_intervals: row.get(5),
+        });
+    }
+    Ok(columns)
+}
+
+/// Divides tables into those that are built, as sources of the build, and those that the server
+/// fills.
 ///
 /// # Errors
 /// `42P01` for a table that is not there.
-#[expect(clippy::type_complexity, reason = "two lists")]
 pub fn divide(
     registration: &mut Registration<'_>,
     tables: Vec<DumpedTable>,
     options: &RestoreOptions,
     runner: &mut Runner<'_>,
-) -> Result<(Vec<SourceSpec>, Vec<(DumpedTable, String)>)> {
-    let (mut native, mut left) = (Vec::new(), Vec::new());
+) -> Result<Divided> {
+    let mut divided = Divided::default();
+    let mut rest = tables.into_iter().peekable();
+    while let Some(first) = rest.next() {
+        let search_path = first.search_path.clone();
+        let mut alike = vec![first];
+        while let Some(next) = rest.next_if(|t| t.search_path == search_path) {
+            alike.push(next);
+        }
+        divide_alike(registration, alike, options, runner, &mut divided)?;
+    }
+    Ok(divided)
+}
+
+/// Has names read as they are where the rows stand.
+///
+/// # Errors
+/// The server's.
+pub fn set_search_path(registration: &mut Registration<'_>, table: &DumpedTable) -> Result<()> {
+    match &table.search_path {
+        Some(sql) => Ok(registration.client().batch_execute(sql)?),
+        None => Ok(()),
+    }
+}
+
+/// Divides tables whose names are read by one `search_path`.
+fn divide_alike(
+    registration: &mut Registration<'_>,
+    tables: Vec<DumpedTable>,
+    options: &RestoreOptions,
+    runner: &mut Runner<'_>,
+    divided: &mut Divided,
+) -> Result<()> {
+    set_search_path(registration, &tables[0])?;
     let names: Vec<&str> = tables
         .iter()
         .map(|t| t.target.as_ref().map_or("", |target| target.table.as_str()))
@@ -47,12 +136,14 @@ pub fn divide(
     let rows = registration
         .client()
         .query(STATE, &[&names, &TRIGGER_TYPE_INSERT])?;
-    for (table, row) in tables.into_iter().zip(rows) {
+    let columns = columns(registration, &tables)?;
+    for (number, (mut table, row)) in tables.into_iter().zip(rows).enumerate() {
         let failed = |name: &String| runner.failed_tables.contains(name);
         if options.no_data_for_failed_tables && table.entry_name.as_ref().is_some_and(failed) {
             continue;
         }
         if table.target.is_none() {
+            let left = &mut divided.left;
             left.push((table, "COPY's statement is not read here".to_owned()));
             continue;
         }
@@ -65,6 +156,14 @@ pub fn divide(
             runner.ignore(&missing);
             continue;
         };
+        let mut inserts_otherwise = false;
+        if let (Some(inserted), Some(target)) = (&table.inserted, &mut table.target) {
+            let columns = columns.get(&(number as i64)).map_or(&[][..], Vec::as_slice);
+            match inserted.columns(target.columns.as_deref(), columns) {
+                Some(filled) => target.columns = Some(filled),
+                None => inserts_otherwise = true,
+            }
+        }
         let kind: &str = row.get(2);
         let (has_rows, has_triggers, has_rules): (bool, bool, bool) =
             (row.get(3), row.get(4), row.get(5));
@@ -82,13 +181,15 @@ pub fn divide(
             "it is not a heap"
         } else if persistence == "t" {
             "it is temporary"
+        } else if inserts_otherwise {
+            "INSERT means something else by its constants than COPY"
         } else {
-            native.push(table.spec(name));
+            divided.native.push(table.spec(name));
             continue;
         };
-        left.push((table, reason.to_owned()));
+        divided.left.push((table, reason.to_owned()));
     }
-    Ok((native, left))
+    Ok(())
 }
 
 fn missing(table: &DumpedTable) -> Error {

@@ -147,7 +147,7 @@ impl<'a> Scanner<'a> {
             match (byte, self.peek(1)) {
                 (b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c, _) => self.pos += 1,
                 (b'-', Some(b'-')) => {
-                    self.pos = memchr::memchr(b'\n', &self.bytes[start..])
+                    self.pos = memchr::memchr2(b'\n', b'\r', &self.bytes[start..])
                         .map_or(self.bytes.len(), |n| start + n);
                 }
                 (b'/', Some(b'*')) => {

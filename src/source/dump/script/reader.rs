@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::inserts::{Inserts, Run, Unread};
 use super::lexer::{Scanner, StatementState, Token, copies_from_stdin};
 use super::statement::{Class, classify};
 use crate::error::{Error, Place, Result};
@@ -16,6 +17,9 @@ use crate::error::{Error, Place, Result};
 const BLOCK_BYTES: usize = 1 << 20;
 /// The longest statement: the server takes no longer one.
 const MAX_STATEMENT_BYTES: usize = 1 << 30;
+
+/// What some editors write at the beginning of UTF-8.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A piece of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +44,9 @@ pub enum Item {
         /// The line on which they begin.
         data_line: u64,
     },
+    /// INSERTs of constants into one table; only where they are wanted so
+    /// ([`ScriptReader::with_runs`]), else each is a statement.
+    Inserts(Inserts),
     /// A command of psql.
     Meta {
         /// The command.
@@ -91,6 +98,10 @@ pub struct ScriptReader<R> {
     escapes: bool,
     /// The key of a `\restrict` that holds.
     restricted: Option<String>,
+    /// INSERTs of constants come together.
+    with_runs: bool,
+    /// Bytes that are read at a time.
+    block_bytes: usize,
 }
 
 /// What is found in the window.
@@ -121,7 +132,23 @@ impl<R: Read> ScriptReader<R> {
             at_end: false,
             escapes,
             restricted: None,
+            with_runs: false,
+            block_bytes: BLOCK_BYTES,
         }
+    }
+
+    /// Reads so many bytes at a time.
+    #[must_use]
+    pub fn with_blocks(mut self, block_bytes: usize) -> ScriptReader<R> {
+        self.block_bytes = block_bytes;
+        self
+    }
+
+    /// INSERTs of constants that follow each other come as one item.
+    #[must_use]
+    pub fn with_runs(mut self) -> ScriptReader<R> {
+        self.with_runs = true;
+        self
     }
 
     /// The next item; `None` at the end.
@@ -131,8 +158,11 @@ impl<R: Read> ScriptReader<R> {
     pub fn next_item(&mut self) -> Result<Option<Item>> {
         if self.window_pos == 0 && self.at == 0 {
             self.fill()?;
-            if self.window.starts_with(b"\xef\xbb\xbf") {
-                self.at = 3;
+            while self.window.len() < BOM.len() && !self.at_end {
+                self.fill()?;
+            }
+            if self.window.starts_with(BOM) {
+                self.at = BOM.len();
             }
         }
         loop {
@@ -153,7 +183,7 @@ impl<R: Read> ScriptReader<R> {
         if self.window.len() > MAX_STATEMENT_BYTES {
             return Err(self.error("54000", "a statement of the script is too long", self.line));
         }
-        let wanted = self.window.len().max(BLOCK_BYTES);
+        let wanted = self.window.len().max(self.block_bytes);
         self.read(wanted)
     }
 
@@ -178,6 +208,12 @@ impl<R: Read> ScriptReader<R> {
 
     /// Looks for an item in the window.
     fn look(&mut self) -> Result<Found> {
+        if self.with_runs
+            && let Some(start) = self.insert_ahead()
+            && let Some(found) = self.inserts(start)?
+        {
+            return Ok(found);
+        }
         let mut scanner = Scanner::new(&self.window);
         scanner.pos = self.at;
         scanner.escapes = self.escapes;
@@ -241,9 +277,57 @@ impl<R: Read> ScriptReader<R> {
         }))
     }
 
+    /// Where the next statement begins, if it is an INSERT.
+    fn insert_ahead(&self) -> Option<usize> {
+        let mut scanner = Scanner::new(&self.window);
+        scanner.pos = self.at;
+        loop {
+            match scanner.next()? {
+                Token::Semicolon(_) => {}
+                Token::Word(range) => {
+                    let is_insert = self.window[range.clone()].eq_ignore_ascii_case(b"INSERT");
+                    return is_insert.then_some(range.start);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// A run of INSERTs that begins there; `None` when the first one is a statement like any other.
+    fn inserts(&mut self, start: usize) -> Result<Option<Found>> {
+        let unread = |unread: Unread, at_end: bool| {
+            let more = unread == Unread::More && !at_end;
+            more.then_some(Found::More)
+        };
+        let mut run = match Run::begin(&self.window[start..], self.escapes) {
+            Ok(run) => run,
+            Err(e) => return Ok(unread(e, self.at_end)),
+        };
+        let line = self.line_at(start);
+        let first_pos = self.window_pos + start as u64;
+        let mut at = start;
+        loop {
+            match run.statement(&self.window[at..]) {
+                Ok(len) => {
+                    self.pass(at + len);
+                    at = self.at;
+                }
+                Err(e) if run.is_empty() => return Ok(unread(e, self.at_end)),
+                Err(Unread::More) if !self.at_end => {
+                    self.fill()?;
+                    at = self.at;
+                }
+                Err(_) => break,
+            }
+        }
+        let end_pos = self.window_pos + self.at as u64;
+        let inserts = run.finish(first_pos..end_pos, line);
+        Ok(Some(Found::Item(Item::Inserts(inserts))))
+    }
+
     /// Passes over the data of a COPY: the lines behind that of its semicolon, up to `\.`.
     fn copy(&mut self, statement: Vec<u8>, line: u64) -> Result<Item> {
-        // What is left of the line.
+        // What is left of the line is blank, or a comment.
         loop {
             if let Some(n) = memchr::memchr(b'\n', &self.window[self.at..]) {
                 let end = self.at + n + 1;
@@ -303,7 +387,7 @@ impl<R: Read> ScriptReader<R> {
             self.window.drain(..before);
             self.window_pos += before as u64;
             self.at -= before;
-            self.read(BLOCK_BYTES)?;
+            self.read(self.block_bytes)?;
         }
     }
 
@@ -333,25 +417,32 @@ impl<R: Read> ScriptReader<R> {
 
     fn meta(&mut self, text: &str, line: u64) -> Result<Meta> {
         let words = arguments(text);
-        let name = words.first().map_or("\\", String::as_str);
-        let argument = words.get(1).cloned().unwrap_or_default();
         if let Some(key) = &self.restricted {
             // As psql: nothing but the end of the restriction.
-            if name == "\\unrestrict" && argument == *key {
-                self.restricted = None;
-                return Ok(Meta::Unrestrict(argument));
+            if let Some([name, argument]) = words.as_deref()
+                && name == "\\unrestrict"
+                && argument == key
+            {
+                let key = self.restricted.take().unwrap_or_default();
+                return Ok(Meta::Unrestrict(key));
             }
+            let name = text.split_whitespace().next().unwrap_or("\\");
             return Err(self.error(
                 "42501",
                 &format!("backslash commands are restricted; only \\unrestrict with its key is allowed, not {name}"),
                 line,
             ));
         }
+        let Some(words) = words else {
+            return Ok(Meta::Other(text.to_owned()));
+        };
+        let name = words.first().map_or("\\", String::as_str);
+        let argument = words.get(1).cloned().unwrap_or_default();
         Ok(match name {
-            "\\connect" | "\\c" if goes_elsewhere(&words[1..]) => {
-                Meta::Other("\\connect to another host or port".to_owned())
-            }
-            "\\connect" | "\\c" => Meta::Connect(connect(&words[1..])),
+            "\\connect" | "\\c" => match connect(&words[1..]) {
+                Some(connect) => Meta::Connect(connect),
+                None => Meta::Other(format!("{name} with a host or a port")),
+            },
             "\\restrict" => {
                 self.restricted = Some(argument.clone());
                 Meta::Restrict(argument)
@@ -359,7 +450,9 @@ impl<R: Read> ScriptReader<R> {
             "\\unrestrict" => Meta::Unrestrict(argument),
             "\\encoding" => Meta::Encoding(argument),
             "\\echo" | "\\qecho" | "\\warn" | "\\timing" | "\\pset" | "\\x" | "\\a" | "\\t"
-            | "\\set" | "\\unset" | "\\conninfo" => Meta::Harmless,
+            | "\\conninfo" => Meta::Harmless,
+            // Others are values that psql puts into statements.
+            "\\set" | "\\unset" if VARIABLES.contains(&argument.as_str()) => Meta::Harmless,
             other => Meta::Other(other.to_owned()),
         })
     }
@@ -384,12 +477,26 @@ impl<R: Read> ScriptReader<R> {
     }
 }
 
-fn lines(bytes: &[u8]) -> u64 {
+/// Lines that end within.
+pub(super) fn lines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// The words of a command's line: in quotes of both kinds white space is no end.
-fn arguments(text: &str) -> Vec<String> {
+/// psql's variables that change what is shown, or when it stops.
+const VARIABLES: [&str; 8] = [
+    "ECHO",
+    "ECHO_HIDDEN",
+    "FETCH_COUNT",
+    "ON_ERROR_ROLLBACK",
+    "ON_ERROR_STOP",
+    "QUIET",
+    "SHOW_CONTEXT",
+    "VERBOSITY",
+];
+
+/// The words of a command's line: in quotes of both kinds white space is no end. `None` where another
+/// command follows, or psql would run a program.
+fn arguments(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
@@ -404,12 +511,17 @@ fn arguments(text: &str) -> Vec<String> {
                     c.is_whitespace() && !inside
                 })
                 .unwrap_or(rest.len());
+            let unquoted = rest[..end].split('"').step_by(2).collect::<String>();
+            let is_command = words.is_empty() && unquoted.matches('\\').count() == 1;
+            if unquoted.contains(['\\', '`']) && !is_command {
+                return None;
+            }
             (rest[..end].to_owned(), &rest[end..])
         };
         words.push(word);
         rest = after.trim_start();
     }
-    words
+    Some(words)
 }
 
 /// What stands in quotes at the beginning, and what follows.
@@ -435,14 +547,9 @@ fn quoted(text: &str, quote: char) -> (String, &str) {
     (word, "")
 }
 
-/// Whether `\connect` names a host or a port.
-fn goes_elsewhere(words: &[String]) -> bool {
-    let words = words.iter().filter(|w| !w.starts_with("-reuse-previous="));
-    words.skip(2).any(|w| w != "-")
-}
-
-/// psql's words behind `\connect`: database, user, host, port; `-` is the same as before.
-fn connect(words: &[String]) -> Connect {
+/// psql's words behind `\connect`: database, user, host, port; `-` is the same as before. `None` where
+/// it may be another server.
+fn connect(words: &[String]) -> Option<Connect> {
     let words: Vec<&String> = words
         .iter()
         .filter(|w| !w.starts_with("-reuse-previous="))
@@ -456,10 +563,10 @@ fn connect(words: &[String]) -> Connect {
             },
         )
     };
-    Connect {
+    (word(2).is_none() && word(3).is_none()).then(|| Connect {
         dbname: word(0),
         user: word(1),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -590,28 +697,72 @@ mod tests {
             "data of COPY has no line \\. at s.sql, line 2"
         );
         assert_eq!(
-            refusal("COPY t FROM stdin; SELECT 2;\n\\.\n"),
-            "what follows COPY on its line is not supported at s.sql, line 1"
-        );
-        let elsewhere = items(b"\\connect db - elsewhere\n\\c db - - -\n");
-        assert!(matches!(
-            &elsewhere[0],
-            Item::Meta {
-                command: Meta::Other(_),
-                ..
-            }
-        ));
-        assert!(matches!(
-            &elsewhere[1],
-            Item::Meta {
-                command: Meta::Connect(_),
-                ..
-            }
-        ));
-        assert_eq!(
             refusal("\\restrict a\nSELECT 1;\n\\! rm\n"),
             "backslash commands are restricted; only \\unrestrict with its key is allowed, not \\! at s.sql, line 3"
         );
+    }
+
+    #[test]
+    fn commands_are_told_from_those_that_do_more() {
+        let command = |line: &str| match &items(line.as_bytes())[0] {
+            Item::Meta { command, .. } => command.clone(),
+            item => panic!("{item:?}"),
+        };
+        let connect = |dbname: Option<&str>, user: Option<&str>| {
+            Meta::Connect(Connect {
+                dbname: dbname.map(str::to_owned),
+                user: user.map(str::to_owned),
+            })
+        };
+        for (line, expected) in [
+            ("\\connect a b", connect(Some("a"), Some("b"))),
+            ("\\c - b - -", connect(None, Some("b"))),
+            ("\\c", connect(None, None)),
+            (
+                "\\connect 'it''s' \"a \"\"b\"\"\"",
+                connect(Some("it's"), Some("a \"b\"")),
+            ),
+            ("\\connect \"a\\b\"", connect(Some("a\\b"), None)),
+            ("\\set ON_ERROR_STOP 1", Meta::Harmless),
+            ("\\echo 'a \\! rm' b", Meta::Harmless),
+            ("\\encoding latin1", Meta::Encoding("latin1".to_owned())),
+        ] {
+            assert_eq!(command(line), expected, "{line}");
+        }
+        for line in [
+            "\\connect a b elsewhere",
+            "\\connect a b - 5433",
+            "\\connect `id`",
+            "\\echo a \\! rm",
+            "\\echo a\\! rm",
+            "\\echo `rm`",
+            "\\set name value",
+            "\\set SINGLELINE on",
+            "\\i file",
+            "\\!",
+            "\\",
+            "\\\\",
+        ] {
+            assert!(matches!(command(line), Meta::Other(_)), "{line}");
+        }
+        for script in [
+            "\\restrict a\n\\unrestrict b",
+            "\\restrict a\n\\unrestrict a \\! rm",
+        ] {
+            assert!(
+                refusal(script).starts_with("backslash commands are restricted"),
+                "{script}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_follows_a_copy_on_its_line_is_refused_unless_it_is_blank() {
+        assert_eq!(
+            refusal("COPY t FROM stdin; SELECT 1;\n\\.\n"),
+            "what follows COPY on its line is not supported at s.sql, line 1"
+        );
+        assert_eq!(items(b"COPY t FROM stdin; -- rows\n1\n\\.\n").len(), 1);
     }
 
     #[test]

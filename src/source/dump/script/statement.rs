@@ -432,6 +432,57 @@ pub fn copy_target(text: &str) -> Option<CopyTarget> {
     (at == all.len()).then_some(target)
 }
 
+/// What an INSERT of values is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InsertTarget {
+    /// The table as written.
+    pub table: String,
+    /// The columns, unquoted and folded; `None` without a list.
+    pub columns: Option<Vec<String>>,
+    /// OVERRIDING SYSTEM VALUE.
+    pub overriding_system_value: bool,
+}
+
+/// Reads `INSERT INTO table [(columns)] [OVERRIDING SYSTEM VALUE] VALUES`; `None` when there is
+/// something else in it.
+pub fn insert_target(head: &str) -> Option<InsertTarget> {
+    let all = pieces(head, usize::MAX);
+    let is = |at: usize, word: &str| all.get(at).is_some_and(|p| p.is(word));
+    if !(is(0, "INSERT") && is(1, "INTO")) {
+        return None;
+    }
+    let is_name = |at: usize| {
+        let piece = all.get(at);
+        piece.is_some_and(|p| p.is_word || p.text.starts_with('"'))
+    };
+    if !is_name(2) {
+        return None;
+    }
+    let (table, mut at) = qualified_name(&all, 2);
+    let mut columns = None;
+    if all.get(at)?.text == "(" {
+        let (names, next) = name_list(&all, at)?;
+        let named = (at + 1..next).step_by(2).all(is_name);
+        if names.is_empty() || !named {
+            return None;
+        }
+        columns = Some(names);
+        at = next;
+    }
+    let overriding_system_value = is(at, "OVERRIDING");
+    if overriding_system_value {
+        if !(is(at + 1, "SYSTEM") && is(at + 2, "VALUE")) {
+            return None;
+        }
+        at += 3;
+    }
+    (is(at, "VALUES") && at + 1 == all.len()).then_some(InsertTarget {
+        table,
+        columns,
+        overriding_system_value,
+    })
+}
+
 /// `(a, "b")`, and where it ends.
 fn name_list(all: &[Piece<'_>], open: usize) -> Option<(Vec<String>, usize)> {
     let mut names = Vec::new();
