@@ -10,6 +10,7 @@ mod charset;
 mod constraints;
 mod defaults;
 mod features;
+mod functions;
 mod indexes;
 mod partitions;
 pub mod scratch;

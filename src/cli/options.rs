@@ -132,6 +132,7 @@ fn common_options(flags: &CommonFlags) -> Result<BuildOptions> {
         },
         trust_constraints: flags.trust_constraints,
         skip_triggers: flags.skip_triggers,
+        skip_references: false,
         analyze: !flags.no_analyze,
         lock_timeout: Duration::from_secs(flags.lock_timeout),
         report: match flags.report.as_str() {

@@ -56,16 +56,6 @@ pub struct Facts {
     pub database_tablespace: Oid,
     /// server_encoding, as `UTF8`.
     pub server_encoding: String,
-    /// DateStyle, as `ISO, MDY`.
-    pub date_style: String,
-    /// IntervalStyle
-    pub interval_style: String,
-    /// TimeZone
-    pub time_zone: String,
-    /// timezone_abbreviations, as `Default`.
-    pub timezone_abbreviations: String,
-    /// default_toast_compression: `pglz` or `lz4`.
-    pub default_toast_compression: String,
     /// The share directory; `timezonesets` stands here.
     pub share_directory: PathBuf,
     /// Where the server reads time zones: its own files or the system's.
@@ -125,8 +115,8 @@ impl Facts {
         let server_encoding: String = row.get(6);
         let row = client.query_one(SETTINGS, &[])?;
         let data_directory = PathBuf::from(row.get::<_, String>(0));
-        let share_directory = PathBuf::from(row.get::<_, String>(14));
-        let configure: Option<String> = row.get(15);
+        let share_directory = PathBuf::from(row.get::<_, String>(9));
+        let configure: Option<String> = row.get(10);
         let timezone_directory = configure
             .as_deref()
             .and_then(system_tzdata)
@@ -156,15 +146,10 @@ impl Facts {
             database_name: row.get(7),
             database_tablespace: row.get(8),
             server_encoding,
-            date_style: row.get(9),
-            interval_style: row.get(10),
-            time_zone: row.get(11),
-            timezone_abbreviations: row.get(12),
-            default_toast_compression: row.get(13),
             share_directory,
             timezone_directory,
-            max_locks_per_transaction: row.get::<_, i32>(16) as u32,
-            lock_capacity: row.get::<_, i64>(17) as u64,
+            max_locks_per_transaction: row.get::<_, i32>(11) as u32,
+            lock_capacity: row.get::<_, i64>(12) as u64,
             data_directory,
         };
         facts.check_system_identifier()?;
@@ -250,11 +235,6 @@ SELECT pg_catalog.current_setting('data_directory'),
        pg_catalog.current_setting('data_checksums') = 'on',
        (SELECT setting::int4 FROM pg_catalog.pg_settings WHERE name = 'segment_size'),
        d.oid, d.datname::text, d.dattablespace,
-       pg_catalog.current_setting('DateStyle'),
-       pg_catalog.current_setting('IntervalStyle'),
-       pg_catalog.current_setting('TimeZone'),
-       pg_catalog.current_setting('timezone_abbreviations'),
-       pg_catalog.current_setting('default_toast_compression'),
        (SELECT setting FROM pg_catalog.pg_config WHERE name = 'SHAREDIR'),
        (SELECT setting FROM pg_catalog.pg_config WHERE name = 'CONFIGURE'),
        pg_catalog.current_setting('max_locks_per_transaction')::int4,

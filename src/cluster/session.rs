@@ -134,6 +134,22 @@ impl Session {
         }
     }
 
+    /// Leaves its database for another one of the same server, as `\\connect` does.
+    ///
+    /// # Errors
+    /// Those of connecting and of [`Facts::read`]; the session is then where it was.
+    pub fn go_to(&mut self, database: &str) -> Result<()> {
+        if database == self.conninfo.database() {
+            return Ok(());
+        }
+        let conninfo = self.conninfo.with_database(database);
+        let mut client = conninfo.connect()?;
+        self.facts = Facts::read(&mut client)?;
+        self.client = client;
+        self.conninfo = conninfo;
+        Ok(())
+    }
+
     /// Reads the tables with these names (as written in SQL) in one transaction, asks the
     /// server how it makes their indexes, and refuses what cannot be loaded at all.
     ///
@@ -194,9 +210,16 @@ impl Session {
 
     /// Gathers the planner's statistics of tables that were just loaded.
     pub fn analyze<'a>(&mut self, tables: impl IntoIterator<Item = &'a Relation>) -> Result<()> {
-        for table in tables {
-            self.client
-                .batch_execute(&format!("ANALYZE {}", table.qualified_name()))?;
+        // SQL behind the load may have moved or dropped them.
+        let oids: Vec<Oid> = tables.into_iter().map(|table| table.oid).collect();
+        let names = "SELECT pg_catalog.format('%I.%I', s.nspname, c.relname)
+                       FROM pg_catalog.unnest($1::pg_catalog.oid[]) WITH ORDINALITY AS n(oid, number)
+                            JOIN pg_catalog.pg_class c ON c.oid = n.oid
+                            JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+                      ORDER BY n.number";
+        for row in self.client.query(names, &[&oids])? {
+            let name: &str = row.get(0);
+            self.client.batch_execute(&format!("ANALYZE {name}"))?;
         }
         Ok(())
     }

@@ -288,10 +288,10 @@ impl<'o> Build<'o> {
         registration.move_sequences(&sequence_moves(tables, &built))?;
         let checked_rows = self.check_rows(&mut registration, tables, &built)?;
         let rows = self.by_the_server(&mut registration, tables, &built)?;
-        let checked_references = self.check_references(&mut registration, tables, &built)?;
         if let Some(around) = around {
             around.after(&mut registration, &mut self.report)?;
         }
+        let checked_references = self.check_references(&mut registration, tables, &built)?;
         self.check_interrupt()?;
         let committed = registration.commit()?;
         if !committed.missed_by.is_none() {

@@ -101,6 +101,8 @@ pub struct BuildOptions {
     pub trust_constraints: bool,
     /// Triggers need not fire.
     pub skip_triggers: bool,
+    /// Foreign keys are not checked, as where their triggers are disabled.
+    pub skip_references: bool,
     /// Nothing may be left to the server.
     pub native_only: bool,
     /// Build into this directory and register nothing.

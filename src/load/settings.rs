@@ -8,7 +8,7 @@ use crate::record::encoding::Encoding;
 use crate::source::charset::{MultiByte, MultiByteSet};
 use crate::types::Settings;
 use crate::types::datetime::{DateOrder, DateTimeSettings, IntervalStyle, ZoneDb};
-use postgres::Client;
+use postgres::{Client, Row};
 use std::sync::Arc;
 
 /// `DEFAULT_COLLATION_OID`.
@@ -31,14 +31,9 @@ pub(super) fn ask(
     facts: &Facts,
     input_encoding: Option<&str>,
 ) -> Result<View> {
-    let row = client.query_one(
-        "SELECT (pg_catalog.date_part('epoch', pg_catalog.now() - '2000-01-01 00:00:00+00')
-                 * 1000000)::pg_catalog.int8,
-                pg_catalog.current_setting('array_nulls')::pg_catalog.bool",
-        &[],
-    )?;
+    let parameters = client.query_one(PARAMETERS, &[])?;
     Ok(View {
-        settings: settings(facts, row.get(0), row.get(1)),
+        settings: settings(facts, &parameters),
         database_collation: read::collation(client, DEFAULT_COLLATION)?,
         input_map: match input_encoding.and_then(MultiByteSet::by_name) {
             Some(set) if facts.server_encoding == Encoding::Utf8.name() => {
@@ -49,30 +44,42 @@ pub(super) fn ask(
     })
 }
 
-fn settings(facts: &Facts, now_micros: i64, array_nulls: bool) -> Result<Settings, String> {
+/// What a session may set at any time, as a script that runs before the rows may.
+const PARAMETERS: &str = "
+SELECT pg_catalog.current_setting('DateStyle'),
+       pg_catalog.current_setting('IntervalStyle'),
+       pg_catalog.current_setting('TimeZone'),
+       pg_catalog.current_setting('timezone_abbreviations'),
+       pg_catalog.current_setting('array_nulls')::pg_catalog.bool,
+       (pg_catalog.date_part('epoch', pg_catalog.now() - '2000-01-01 00:00:00+00')
+        * 1000000)::pg_catalog.int8";
+
+fn settings(facts: &Facts, parameters: &Row) -> Result<Settings, String> {
+    let (date_style, interval_style): (&str, &str) = (parameters.get(0), parameters.get(1));
+    let (time_zone, abbreviations): (&str, &str) = (parameters.get(2), parameters.get(3));
     let zones = ZoneDb::open_parts(
         &facts.timezone_directory,
         &facts.share_directory.join("timezonesets"),
-        &facts.timezone_abbreviations,
+        abbreviations,
     )
     .map_err(|e| e.message)?;
-    let zone = zones.zone(&facts.time_zone).map_err(|e| e.message)?;
+    let zone = zones.zone(time_zone).map_err(|e| e.message)?;
     let encoding = Encoding::by_name(&facts.server_encoding)
         .ok_or_else(|| format!("the database's encoding is {}", facts.server_encoding))?;
-    let date_order = DateOrder::from_date_style(&facts.date_style)
-        .ok_or_else(|| format!("DateStyle {} is not known", facts.date_style))?;
-    let interval_style = IntervalStyle::from_setting(&facts.interval_style)
-        .ok_or_else(|| format!("IntervalStyle {} is not known", facts.interval_style))?;
+    let date_order = DateOrder::from_date_style(date_style)
+        .ok_or_else(|| format!("DateStyle {date_style} is not known"))?;
+    let interval_style = IntervalStyle::from_setting(interval_style)
+        .ok_or_else(|| format!("IntervalStyle {interval_style} is not known"))?;
     Ok(Settings {
         version: facts.version,
         encoding,
-        array_nulls,
+        array_nulls: parameters.get(4),
         datetime: DateTimeSettings::new(
             date_order,
             interval_style,
             zone,
             zones.into(),
-            now_micros,
+            parameters.get(5),
             facts.version,
         ),
     })

@@ -4,7 +4,9 @@ use super::{
     NOTHING, OURS, SOURCE, THEIRS, assert_same, build, dumped, fresh, objects, server_with_kinds,
 };
 use std::fs;
-use support::run;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use support::{Ran, Server, run};
 
 #[test]
 fn lists_are_printed_as_pg_restore_prints_them() {
@@ -221,5 +223,80 @@ fn tables_that_could_not_be_made_get_no_rows_on_demand() {
         );
         assert_eq!(server.value(OURS, "SELECT count(*) FROM shop.parent"), rows);
         assert_eq!(server.value(OURS, "SELECT count(*) FROM shop.wide"), "200");
+    }
+}
+
+/// Restores by pg_restore and by us, neither of which need succeed; what both tell.
+fn both(server: &Server, dump: &Path, prepare: &str, args: &[&str], ours: &[&str]) -> [Ran; 2] {
+    for database in [THEIRS, OURS] {
+        fresh(server, database);
+        server.execute(database, prepare);
+    }
+    let mut restore = server.client(15, "pg_restore", "postgres");
+    let theirs = run(restore.args(["-d", THEIRS]).args(args).arg(dump));
+    let ours = build(server, OURS, &[args, ours].concat(), dump);
+    assert_same(
+        &format!("{args:?}"),
+        &server.dump(OURS),
+        &server.dump(THEIRS),
+    );
+    [theirs, ours]
+}
+
+#[test]
+fn the_role_holds_behind_the_rows() {
+    let server = Server::start(15, &[("wal_level", "minimal"), ("fsync", "off")]);
+    server.execute("postgres", &format!("CREATE DATABASE {SOURCE}"));
+    server.execute(
+        SOURCE,
+        "CREATE ROLE app; CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1);
+         CREATE PUBLICATION p FOR TABLE t",
+    );
+    let dump = dumped(&server, 15, "role.dump", &["-Fc"]);
+    let rights = "GRANT ALL ON SCHEMA public TO app; DO $$ BEGIN
+        EXECUTE 'GRANT CREATE ON DATABASE ' || current_database() || ' TO app'; END $$";
+    for ran in both(&server, &dump, rights, &["--role=app", "-O"], &[]) {
+        ran.expect_success();
+    }
+    let owner = "SELECT pubowner::regrole FROM pg_publication";
+    assert_eq!(server.value(OURS, owner), "app");
+    server.execute(SOURCE, "CREATE PUBLICATION every FOR ALL TABLES");
+    let dump = dumped(&server, 15, "role.dump", &["-Fc"]);
+    fresh(&server, OURS);
+    server.execute(OURS, rights);
+    let stderr = build(&server, OURS, &["--role=app", "-O"], &dump).expect_failure(1);
+    assert!(stderr.contains("42501"), "{stderr}");
+}
+
+#[test]
+fn what_is_set_holds_when_an_entry_fails() {
+    let server = Server::start(15, &[("wal_level", "minimal"), ("fsync", "off")]);
+    let dir = server.dir().join("tsx");
+    fs::create_dir(&dir).expect("a directory");
+    let owner = fs::metadata(server.data_dir()).expect("the data directory");
+    std::os::unix::fs::chown(&dir, Some(owner.uid()), Some(owner.gid())).expect("an owner");
+    server.execute(
+        "postgres",
+        &format!("CREATE TABLESPACE tsx LOCATION '{}'", dir.display()),
+    );
+    server.execute("postgres", &format!("CREATE DATABASE {SOURCE}"));
+    server.execute(
+        SOURCE,
+        "CREATE ROLE app; CREATE TABLE a (i int) TABLESPACE tsx; CREATE TABLE b (i int) TABLESPACE tsx;
+         CREATE TABLE c (i int); CREATE TABLE d (i int);
+         GRANT CREATE ON SCHEMA public TO app; CREATE TYPE t AS ENUM ('a'); ALTER TYPE t OWNER TO app;
+         CREATE TABLE z (a int); ALTER TABLE z OWNER TO app; INSERT INTO z VALUES (1);
+         SELECT lo_from_bytea(n, 'x') FROM generate_series(10000, 10030) n",
+    );
+    let dump = dumped(&server, 15, "set.dump", &["-Fc"]);
+    for (prepare, args) in [
+        ("CREATE TABLE a (i int)", vec![]),
+        ("CREATE TABLE c (i int)", vec![]),
+        ("SELECT 1", vec!["--use-set-session-authorization"]),
+        ("SELECT lo_create(10005)", vec![]),
+    ] {
+        let [theirs, ours] = both(&server, &dump, prepare, &args, &["--keep-going"]);
+        assert!(!theirs.succeeded(), "{prepare}");
+        ours.expect_failure(1);
     }
 }

@@ -148,6 +148,90 @@ fn encodings_and_strings_are_read_as_the_script_says() {
 }
 
 #[test]
+fn rows_mean_what_the_settings_of_their_place_say() {
+    let server = server();
+    let report = same_as_psql(
+        &server,
+        "SET datestyle = 'SQL, DMY';
+SET timezone = 'Asia/Tokyo';
+SET intervalstyle = sql_standard;
+CREATE TABLE a (d date, t timestamptz, i interval);
+COPY a FROM stdin;
+03/04/2020\t01/02/2020 03:04:05\t-1 2:03:04
+\\.
+CREATE TABLE b (d date, t timestamptz);
+SET datestyle = 'SQL, MDY';
+COPY b FROM stdin;
+03/04/2020\t01/02/2020 03:04:05
+\\.
+RESET timezone;
+COPY b FROM stdin;
+03/04/2020\t01/02/2020 03:04:05
+\\.
+",
+    );
+    assert!(report.contains("public.a: 1 rows, 42 bytes in"), "{report}");
+    assert_eq!(
+        server.value(OURS, "SELECT d || ' ' || i FROM a"),
+        "2020-04-03 -1 days -02:03:04"
+    );
+}
+
+#[test]
+fn rows_are_computed_as_at_their_place() {
+    let server = server();
+    same_as_psql(
+        &server,
+        "CREATE TABLE a (x int DEFAULT 1, y int);
+COPY a (y) FROM stdin;
+1
+\\.
+ALTER TABLE a ALTER x SET DEFAULT 9;
+COPY a (y) FROM stdin;
+2
+\\.
+CREATE TABLE s (x int, n serial);
+COPY s (x) FROM stdin;
+1
+\\.
+SELECT setval('s_n_seq', 100);
+COPY s (x) FROM stdin;
+2
+\\.
+SELECT setval('s_n_seq', 200);
+",
+    );
+    same_as_psql(
+        &server,
+        "CREATE FUNCTION f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
+CREATE TABLE g (x int, y int GENERATED ALWAYS AS (f(x)) STORED, z int DEFAULT f(1));
+COPY g (x) FROM stdin;
+1
+\\.
+CREATE OR REPLACE FUNCTION f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 2';
+COPY g (x) FROM stdin;
+2
+\\.
+",
+    );
+    same_as_psql(
+        &server,
+        "CREATE SCHEMA one;
+SET search_path = one, public;
+CREATE TABLE public.t (a int);
+COPY t FROM stdin;
+1
+\\.
+CREATE TABLE t (a int);
+COPY t FROM stdin;
+2
+\\.
+",
+    );
+    assert_eq!(server.value(OURS, "SELECT a FROM public.t"), "1");
+}
+
+#[test]
 fn nothing_outside_of_the_database_is_touched() {
     let server = server();
     let victim = server.dir().join("victim");
@@ -264,5 +348,75 @@ fn a_script_of_pg_dumpall_makes_roles_and_databases() {
             ),
             "Wri ter"
         );
+    }
+}
+
+/// The names of all databases but those that every server has.
+fn databases(server: &Server) -> String {
+    let names = "SELECT coalesce(string_agg(datname, ' ' ORDER BY datname), '') FROM pg_database
+                  WHERE datname !~ '^(postgres|template[01])$'";
+    server.value("template1", names)
+}
+
+#[test]
+fn a_database_that_a_script_drops_stays_until_the_new_one_is_there() {
+    let server = server();
+    server.execute("postgres", "CREATE DATABASE vict");
+    server.execute("vict", "CREATE TABLE a (b int); INSERT INTO a VALUES (1)");
+    let path = server.dir().join("vict.sql");
+    let mut dump = server.client(15, "pg_dump", "vict");
+    run(dump.args(["-C", "-c", "--if-exists", "-f"]).arg(&path)).expect_success();
+    server.execute("vict", "INSERT INTO a VALUES (2)");
+    let good = fs::read_to_string(&path).expect("the script");
+    fs::write(&path, good.replace("\n1\n", "\nx\n")).expect("written");
+    let stderr = build(&server, "postgres", &[], &path).expect_failure(1);
+    assert!(stderr.contains("22P02"), "{stderr}");
+    assert_eq!(databases(&server), "vict");
+    assert_eq!(server.value("vict", "SELECT sum(b) FROM a"), "3");
+    fs::write(&path, good).expect("written");
+    build(&server, "postgres", &[], &path).expect_success();
+    assert_eq!(databases(&server), "vict");
+    assert_eq!(server.value("vict", "SELECT sum(b) FROM a"), "1");
+}
+
+#[test]
+fn a_script_of_pg_dumpall_replaces_what_is_there() {
+    let source = server();
+    source.execute("postgres", "CREATE ROLE reader");
+    source.execute("postgres", "CREATE DATABASE one");
+    source.execute(
+        "one",
+        "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 500);
+         GRANT SELECT ON t TO reader",
+    );
+    source.execute("postgres", "CREATE TABLE here (a int)");
+    let target = server();
+    target.execute("postgres", "CREATE ROLE reader CREATEDB");
+    target.execute("postgres", "CREATE DATABASE one");
+    target.execute(
+        "one",
+        "CREATE TABLE t (other text); ALTER TABLE t OWNER TO reader",
+    );
+    for args in [vec!["-c"], vec!["-c", "--if-exists"]] {
+        let path = source.dir().join("all.sql");
+        let mut dumpall = source.client(15, "pg_dumpall", "postgres");
+        run(dumpall.args(&args).arg("-f").arg(&path)).expect_success();
+        let whole = fs::read_to_string(&path).expect("the script");
+        let damaged = whole.replace("CREATE TABLE public.here", "CREATE TABLE nowhere.here");
+        let before: Vec<Vec<String>> = ["one", "postgres"].map(|d| target.dump(d)).into();
+        fs::write(&path, damaged).expect("written");
+        build(&target, "postgres", &[], &path).expect_failure(1);
+        assert_eq!(databases(&target), "one", "{args:?}");
+        for (database, before) in ["one", "postgres"].into_iter().zip(&before) {
+            assert_same(database, &target.dump(database), before);
+        }
+        fs::write(&path, whole).expect("written");
+        build(&target, "postgres", &[], &path).expect_success();
+        assert_eq!(databases(&target), "one", "{args:?}");
+        for database in ["one", "postgres"] {
+            assert_same(database, &target.dump(database), &source.dump(database));
+        }
+        let role = "SELECT rolcreatedb FROM pg_roles WHERE rolname = 'reader'";
+        assert_eq!(target.value("postgres", role), "f");
     }
 }

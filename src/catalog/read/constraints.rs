@@ -8,51 +8,14 @@ use pgformat::ids::Oid;
 use postgres::GenericClient;
 
 use super::super::{Check, DomainCheck, ForeignKey, ReferencedTable};
+use super::functions::{self, Called, Telling};
 use crate::error::Result;
-
-/// Why the constraint `k` must be evaluated row by row, as an expression that is null when it need
-/// not.
-/// A function of initdb's that is stable answers the same within a transaction, but for a few
-/// that read tables or tell the statement's time. One of a user is believed to be immutable when
-/// it is declared so and its body, as far as it can be seen, reads nothing and calls nothing
-/// of a user.
-const ONLY_BY_COPY: &str = r"CASE WHEN pg_catalog.strpos(k.conbin::text, '{COERCETODOMAIN ') > 0
-     THEN 'it has a cast to a domain'
-     ELSE (SELECT 'it calls ' || pg_catalog.min(p.oid::pg_catalog.regprocedure::text)
-             FROM pg_catalog.pg_proc p
-             JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-            CROSS JOIN LATERAL (SELECT coalesce(pg_catalog.pg_get_function_sqlbody(p.oid),
-                                                p.prosrc)) AS b (body)
-            WHERE p.oid IN (
-                  SELECT m[1]::pg_catalog.oid
-                    FROM pg_catalog.regexp_matches(k.conbin::text,
-                             E':(?:funcid|opfuncid) (\\d+)', 'g') m
-                  UNION
-                  SELECT o.oprcode
-                    FROM pg_catalog.regexp_matches(k.conbin::text,
-                             E':(?:opno (\\d+)|opnos \\(o ([\\d ]+)\\))', 'g') m
-                   CROSS JOIN pg_catalog.string_to_table(coalesce(m[1], m[2]), ' ') AS s (n)
-                    JOIN pg_catalog.pg_operator o ON o.oid = s.n::pg_catalog.oid)
-              AND CASE WHEN p.oid::int8 < $2
-                       THEN p.provolatile = 'v' OR p.proname ~ '_to_xml|^statement_timestamp$'
-                       WHEN p.provolatile <> 'i' THEN true
-                       WHEN l.lanname IN ('c', 'internal') THEN false
-                       WHEN l.lanname NOT IN ('sql', 'plpgsql') THEN true
-                       ELSE b.body ~* E'\\m(from|table|perform|execute|call)\\M'
-                         OR EXISTS (SELECT FROM pg_catalog.pg_proc q
-                                      JOIN pg_catalog.pg_language m ON m.oid = q.prolang
-                                     WHERE q.oid::int8 >= $2
-                                       AND m.lanname NOT IN ('c', 'internal')
-                                       AND b.body ~* (E'\\m' || pg_catalog.regexp_replace(
-                                               q.proname, E'(\\W)', E'\\\\\\1', 'g') || E'\\M'))
-                  END)
-END";
 
 /// `{enforced}` stands for pg_constraint.conenforced, which is 18's.
 const CHECKS: &str = r"
 SELECT k.conrelid, k.conname::text,
        coalesce(pg_catalog.pg_get_expr(k.conbin, k.conrelid), 'true'),
-       {only_by_copy}
+       {called}
   FROM pg_catalog.pg_constraint k
  WHERE k.conrelid = ANY ($1) AND k.contype = 'c' AND {enforced}
  ORDER BY k.conrelid, k.conname";
@@ -80,9 +43,8 @@ SELECT c.attrelid, c.attnum, c.attname::text, pg_catalog.format_type(c.whole, NU
        pg_catalog.format('(%I::%s%s)', c.attname, pg_catalog.format_type(base.oid, -1),
                          CASE WHEN l.oid IS NOT NULL
                               THEN pg_catalog.format(' COLLATE %I.%I', s.nspname, l.collname) END),
-       CASE WHEN t.typbasetype <> base.oid AND k.conbin::text ~ E':funcid \\d{5,}'
-            THEN 'it calls functions for a domain'
-            ELSE {only_by_copy} END
+       t.typbasetype <> base.oid AND k.conbin::text ~ E':funcid \\d{5,}',
+       {called}
   FROM chain c
   JOIN pg_catalog.pg_constraint k ON k.contypid = c.oid AND k.contype = 'c'
   JOIN pg_catalog.pg_type t ON t.oid = c.oid
@@ -161,15 +123,18 @@ pub(super) fn checks(
 ) -> Result<Vec<(Oid, Check)>> {
     let query = CHECKS
         .replace("{enforced}", enforced(version_num))
-        .replace("{only_by_copy}", ONLY_BY_COPY);
-    let rows = client.query(&query, &[&tables, &super::FIRST_NORMAL_OBJECT_ID])?;
+        .replace("{called}", functions::CALLED);
+    let rows = client.query(&query, &[&tables])?;
+    let called: Vec<Called> = rows.iter().map(|row| Called::of(row, 3)).collect();
+    let telling = Telling::read(client, &called)?;
     Ok(rows
         .iter()
-        .map(|row| {
+        .zip(&called)
+        .map(|(row, called)| {
             let check = Check {
                 name: row.get(1),
                 condition: row.get(2),
-                only_by_copy: row.get(3),
+                only_by_copy: telling.reason(called),
             };
             (row.get(0), check)
         })
@@ -181,11 +146,16 @@ pub(super) fn domain_checks(
     client: &mut impl GenericClient,
     tables: &[Oid],
 ) -> Result<Vec<(Oid, DomainCheck)>> {
-    let query = DOMAIN_CHECKS.replace("{only_by_copy}", ONLY_BY_COPY);
-    let rows = client.query(&query, &[&tables, &super::FIRST_NORMAL_OBJECT_ID])?;
+    let query = DOMAIN_CHECKS.replace("{called}", functions::CALLED);
+    let rows = client.query(&query, &[&tables])?;
+    let called: Vec<Called> = rows.iter().map(|row| Called::of(row, 8)).collect();
+    let telling = Telling::read(client, &called)?;
     Ok(rows
         .iter()
-        .map(|row| {
+        .zip(&called)
+        .map(|(row, called)| {
+            let for_domain: bool = row.get(7);
+            let for_domain = for_domain.then(|| "it calls functions for a domain".to_owned());
             let check = DomainCheck {
                 attnum: row.get(1),
                 column: row.get(2),
@@ -193,7 +163,7 @@ pub(super) fn domain_checks(
                 name: row.get(4),
                 condition: row.get(5),
                 value: row.get(6),
-                only_by_copy: row.get(7),
+                only_by_copy: for_domain.or_else(|| telling.reason(called)),
             };
             (row.get(0), check)
         })

@@ -115,6 +115,14 @@ impl Violation {
     }
 }
 
+/// A table's name now, and the names of its foreign keys.
+const FOREIGN_KEYS_THERE: &str = "
+SELECT pg_catalog.format('%I.%I', n.nspname, c.relname),
+       ARRAY (SELECT k.conname::pg_catalog.text FROM pg_catalog.pg_constraint k
+               WHERE k.conrelid = c.oid AND k.contype = 'f')
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ WHERE c.oid = $1";
+
 impl Registration<'_> {
     /// Evaluates CHECK constraints of a table whose files were put, and a partition's bounds; its
     /// indexes need not be complete.
@@ -241,12 +249,22 @@ impl Registration<'_> {
         deferred: bool,
         means: CheckMeans,
     ) -> Result<Option<Violation>> {
-        let table = relation.qualified_name();
+        let mut foreign_keys = relation.features.foreign_keys.clone();
+        foreign_keys.retain(|foreign_key| foreign_key.deferred == deferred);
+        if foreign_keys.is_empty() {
+            return Ok(None);
+        }
+        // SQL behind the load may have moved the table, or dropped some.
+        let Some(there) = self
+            .client()
+            .query_opt(FOREIGN_KEYS_THERE, &[&relation.oid])?
+        else {
+            return Ok(None);
+        };
+        let (table, names): (String, Vec<String>) = (there.get(0), there.get(1));
+        foreign_keys.retain(|foreign_key| names.contains(&foreign_key.name));
         let mut found: Option<(Tid, &ForeignKey)> = None;
-        for foreign_key in &relation.features.foreign_keys {
-            if foreign_key.deferred != deferred {
-                continue;
-            }
+        for foreign_key in &foreign_keys {
             let query = without_partner(&table, foreign_key);
             if let Some(tid) =
                 self.with_settings(&means.settings(), |client| tid(client, &query))?

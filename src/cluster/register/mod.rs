@@ -375,12 +375,16 @@ impl<'s> Registration<'s> {
             "SET LOCAL statement_timeout = 0;
              SET LOCAL idle_in_transaction_session_timeout = 0;
              {transaction_timeout}
-             SET LOCAL lock_timeout = '10s';
+             SET LOCAL lock_timeout = {};
              SET LOCAL wal_skip_threshold = '{}kB';
              SELECT pg_catalog.set_config('synchronous_commit',
                       CASE pg_catalog.current_setting('synchronous_commit')
                            WHEN 'off' THEN 'local'
                            ELSE pg_catalog.current_setting('synchronous_commit') END, true)",
+            self.options
+                .lock_wait
+                .as_millis()
+                .clamp(1, i32::MAX as u128),
             self.wal_skip_kb
         ))?;
         Ok(())

@@ -13,16 +13,21 @@ use super::super::source_spec::InputSource;
 use super::command::{Command, decoded};
 use super::databases;
 use super::emit::Emitter;
+use super::guard;
 use super::inserts::{InsertsMember, quotes_are_plain};
 use super::options::RestoreOptions;
-use super::rows::{ArchiveMember, DumpedTable, OpenFiles, input_options, origin_of_entry};
+use super::rows::{
+    ArchiveMember, DumpedTable, OpenFiles, RowsPlace, input_options, origin_of_entry,
+};
 use super::select::{Selected, is_acl};
 use crate::catalog::quote_ident;
-use crate::error::Result;
+use crate::error::{Error, Place, Result};
 use crate::source::FileSource;
 use crate::source::dump::archive::{Archive, Entry, Section};
+use crate::source::dump::script::lexer::copies_from_stdin;
 use crate::source::dump::script::{Item, ScriptReader, copy_target};
 use crate::source::{Member, Origin};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What is done to one database.
@@ -36,8 +41,14 @@ pub struct Arranged {
     pub tables: Vec<DumpedTable>,
     /// What needs the rows, in order.
     pub after: Vec<Step>,
-    /// The dump has the planner's statistics, so that none need be gathered.
-    pub has_statistics: bool,
+}
+
+impl Arranged {
+    /// Adds rows. Where the server is to take them, it does so at this place.
+    pub fn add(&mut self, table: DumpedTable) {
+        self.after.push(Step::Left(self.tables.len()));
+        self.tables.push(table);
+    }
 }
 
 /// A step behind the rows.
@@ -45,6 +56,8 @@ pub struct Arranged {
 pub enum Step {
     /// SQL.
     Command(Command),
+    /// The rows of [`Arranged::tables`] with this number, if they are left to the server.
+    Left(usize),
     /// Rows that are fed to the server's COPY.
     Rows(Box<DumpedTable>),
     /// Data that are SQL.
@@ -104,7 +117,37 @@ fn comes_before_rows(entry: &Entry) -> bool {
         && !entry.definition.contains("NOT VALID")
 }
 
-/// Arranges the selected entries of an archive.
+/// The dump has the planner's statistics, so that none need be gathered.
+pub fn has_statistics(selected: &[Selected<'_>]) -> bool {
+    selected.iter().any(|s| s.entry.desc == "STATISTICS DATA")
+}
+
+/// The dump ids of what may be made before the rows: keys and indexes, but those of tables whose
+/// rows could not be built, and what needs these.
+fn hoisted(
+    selected: &[&Selected<'_>],
+    label: impl Fn(&Entry) -> String,
+    failed: &HashSet<RowsPlace>,
+) -> HashSet<i32> {
+    let mut kept: HashSet<i32> = HashSet::new();
+    if !failed.is_empty() {
+        let has_failed = |entry: &Entry| failed.iter().any(|(failed, _)| *failed == label(entry));
+        let of_failed = selected
+            .iter()
+            .filter(|s| s.entry.has_data && has_failed(s.entry));
+        kept.extend(of_failed.flat_map(|s| &s.entry.dependencies));
+    }
+    let mut hoisted = HashSet::new();
+    for selected in selected.iter().filter(|s| comes_before_rows(s.entry)) {
+        let entry = selected.entry;
+        let kept_one = entry.dependencies.iter().any(|id| kept.contains(id));
+        let changed = if kept_one { &mut kept } else { &mut hoisted };
+        changed.insert(entry.dump_id);
+    }
+    hoisted
+}
+
+/// Arranges the selected entries of an archive. The server is to judge the rows that `failed`.
 ///
 /// # Errors
 /// The archive is damaged.
@@ -112,6 +155,7 @@ pub fn of_archive(
     archive: &Arc<Archive>,
     selected: &[Selected<'_>],
     options: &RestoreOptions,
+    failed: &HashSet<RowsPlace>,
 ) -> Result<Arranged> {
     let mut emitter = Emitter::new(archive, options);
     let mut arranged = Arranged {
@@ -121,7 +165,7 @@ pub fn of_archive(
     if options.clean && !options.create {
         let drops = selected.iter().rev();
         let drops = drops.filter(|s| s.wanted.schema || s.wanted.data);
-        let drops = drops.filter_map(|s| emitter.drop(s.entry));
+        let drops = drops.flat_map(|s| emitter.drop(s.entry));
         arranged.before.extend(drops);
     }
     let mut in_order: Vec<&Selected<'_>> = Vec::new();
@@ -130,18 +174,24 @@ pub fn of_archive(
         in_order.extend(of_pass);
     }
     in_order.retain(|s| !databases::is_of_database(s.entry));
+    for selected in &in_order {
+        check(archive, selected, options)?;
+    }
     let first_rows = in_order
         .iter()
         .position(|s| s.wanted.data || s.entry.section == Section::PostData)
         .unwrap_or(in_order.len());
     let (before, rest) = in_order.split_at(first_rows);
     let has_rows = rest.iter().any(|s| s.wanted.data && s.entry.has_data);
+    let hoisted = hoisted(rest, |entry| archive.label(entry), failed);
     let (hoisted, rest): (Vec<&Selected<'_>>, Vec<&Selected<'_>>) = rest
         .iter()
-        .partition(|s| has_rows && comes_before_rows(s.entry));
+        .partition(|s| has_rows && hoisted.contains(&s.entry.dump_id));
     for selected in before.iter().copied().chain(hoisted) {
-        arranged.before.push(emitter.definition(selected));
+        arranged.before.extend(emitter.definition(selected));
     }
+    // A load in between is done by the superuser.
+    arranged.after = emitter.again().into_iter().map(Step::Command).collect();
     let encoding = encoding(archive);
     let mut files = OpenFiles::default();
     let member = |entry: &Entry| {
@@ -153,14 +203,17 @@ pub fn of_archive(
     for selected in rest {
         let entry = selected.entry;
         let wanted = selected.wanted;
-        if entry.desc == "STATISTICS DATA" {
-            arranged.has_statistics = true;
-        }
         let has_definition = wanted.schema || wanted.statistics;
         if has_definition || (wanted.data && !entry.has_data) {
+            let mut definition = emitter.definition(selected);
+            if !has_definition {
+                for command in &mut definition {
+                    command.is_executed(entry);
+                }
+            }
             arranged
                 .after
-                .push(Step::Command(emitter.definition(selected)));
+                .extend(definition.into_iter().map(Step::Command));
         }
         if !wanted.data || !entry.has_data {
             continue;
@@ -169,23 +222,47 @@ pub fn of_archive(
             "BLOBS" => arranged.after.push(Step::LargeObjects(member(entry))),
             "BLOB COMMENTS" => arranged.after.push(Step::Sql(member(entry))),
             _ if entry.copy_statement.is_empty() => {
-                let before = emitter.before_rows(entry);
+                let before = emitter.before(entry);
                 // What must be set before is set by a statement that stays in its place.
                 if before.is_empty()
                     && let Some(table) = inserted(archive, entry, &encoding)?
                 {
-                    arranged.tables.push(table);
+                    arranged.add(table);
                     continue;
                 }
-                arranged.after.push(Step::Command(Command::quiet(before)));
+                arranged.after.extend(before.into_iter().map(Step::Command));
                 arranged.after.push(Step::Sql(member(entry)));
             }
-            _ => arranged
-                .tables
-                .extend(copied(archive, entry, &encoding, &mut files)?),
+            _ => {
+                if let Some(table) = copied(archive, entry, &encoding, &mut files)? {
+                    arranged.add(table);
+                }
+            }
         }
     }
     Ok(arranged)
+}
+
+/// Refuses what an entry may not do.
+fn check(archive: &Archive, selected: &Selected<'_>, options: &RestoreOptions) -> Result<()> {
+    let entry = selected.entry;
+    let label = archive.label(entry);
+    if !entry.has_data || selected.wanted.schema {
+        guard::check(&entry.definition, &label, options.trust_scripts)?;
+    }
+    if options.clean {
+        guard::check(&entry.drop, &label, options.trust_scripts)?;
+    }
+    let copy = &entry.copy_statement;
+    if entry.has_data && !copy.is_empty() && !copies_from_stdin(copy.as_bytes()) {
+        guard::check(copy, &label, false)?;
+        let message = "an entry's rows are not those of COPY FROM stdin";
+        return Err(Error::refused("22P04", message).at(Place {
+            file: label,
+            ..Place::default()
+        }));
+    }
+    Ok(())
 }
 
 /// The rows of an entry whose data are COPY's; `None` when it has none.
@@ -220,6 +297,7 @@ fn copied(
         },
         entry_name: Some(entry.name()),
         search_path: None,
+        as_role: false,
         inserted: None,
     }))
 }
@@ -244,7 +322,7 @@ fn inserted(archive: &Arc<Archive>, entry: &Entry, encoding: &str) -> Result<Opt
         sql: Origin::Member(Arc::new(sql.clone())),
         label: label.clone(),
     };
-    let otherwise = vec![Step::Sql(Box::new(sql))];
+    let otherwise = Step::Sql(Box::new(sql));
     Ok(DumpedTable::inserted(
         &head, member, label, encoding, otherwise,
     ))

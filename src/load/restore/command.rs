@@ -18,6 +18,8 @@ pub struct Command {
 pub enum CommandOrigin {
     /// Settings.
     Settings,
+    /// Settings of who does what follows, which must not be done by another.
+    User,
     /// An entry of an archive.
     Entry {
         /// Its dump id.
@@ -26,6 +28,8 @@ pub enum CommandOrigin {
         desc: String,
         /// Its name with the schema.
         name: String,
+        /// Its tag, where it makes nothing but is executed among the rows.
+        executed: Option<String>,
     },
     /// A statement of a script, which begins on this line.
     Line(u64),
@@ -47,6 +51,26 @@ impl Command {
         }
     }
 
+    /// Whoever does what follows.
+    pub fn becoming(sql: String) -> Command {
+        Command {
+            sql,
+            origin: CommandOrigin::User,
+        }
+    }
+
+    /// It makes nothing, but is executed among the rows.
+    pub fn is_executed(&mut self, entry: &Entry) {
+        if let CommandOrigin::Entry { executed, .. } = &mut self.origin {
+            *executed = Some(entry.tag.clone());
+        }
+    }
+
+    /// It sets something, and is not told of.
+    pub fn is_setting(&self) -> bool {
+        matches!(self.origin, CommandOrigin::Settings | CommandOrigin::User)
+    }
+
     /// An entry's.
     pub fn of_entry(sql: String, entry: &Entry) -> Command {
         Command {
@@ -55,6 +79,7 @@ impl Command {
                 dump_id: entry.dump_id,
                 desc: entry.desc.clone(),
                 name: entry.name(),
+                executed: None,
             },
         }
     }

@@ -1,14 +1,13 @@
 //! Databases that a restore makes.
 
-use super::command::{Command, CommandOrigin};
 use super::options::RestoreOptions;
 use super::select::{Selected, is_acl};
 use crate::catalog::quote_ident;
 use crate::cluster::session::Session;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Result};
 use crate::source::dump::archive::{Archive, Entry};
-use crate::source::dump::script::{Class, classify};
 use std::fmt::Write;
+use std::path::Path;
 
 /// The database of an archive, for `-C`.
 pub struct Database {
@@ -88,6 +87,9 @@ impl Database {
             )
             .with_hint("--if-exists goes on."));
         }
+        if is_there {
+            self.refuse_in_use(session)?;
+        }
         let temporary_name = format!("pgpagewrite_{}", std::process::id());
         // CREATE DATABASE name WITH ...: the name is all that differs.
         let quoted = quote_ident(&self.name);
@@ -118,6 +120,26 @@ impl Database {
                 Err(error)
             }
         }
+    }
+
+    /// A database that others are in could not be replaced in the end.
+    fn refuse_in_use(&self, session: &mut Session) -> Result<()> {
+        let name = &self.name;
+        if session.conninfo().database() == name {
+            let message = format!("cannot drop the currently open database \"{name}\"");
+            return Err(Error::refused("55006", message)
+                .with_hint("Connect to another one, as with -d postgres."));
+        }
+        let users = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity
+                      WHERE datname = $1 AND backend_type = 'client backend'";
+        let users: i64 = session.client().query_one(users, &[name])?.get(0);
+        if users > 0 {
+            let message = format!("database \"{name}\" is being accessed by other users");
+            return Err(Error::refused("55006", message).with_detail(format!(
+                "There are {users} other sessions using the database."
+            )));
+        }
+        Ok(())
     }
 
     fn is_there(&self, session: &mut Session) -> Result<bool> {
@@ -169,7 +191,7 @@ impl Created {
 }
 
 /// Drops a database that is not complete; what goes wrong then is told.
-pub fn drop_quietly(session: &mut Session, name: &str) {
+fn drop_quietly(session: &mut Session, name: &str) {
     let sql = format!("DROP DATABASE IF EXISTS {}", quote_ident(name));
     if let Err(error) = session.client().batch_execute(&sql) {
         let error = Error::from(error);
@@ -177,31 +199,22 @@ pub fn drop_quietly(session: &mut Session, name: &str) {
     }
 }
 
-/// Runs what cannot be in a transaction, and keeps the names of the databases that it makes.
-///
-/// # Errors
-/// The server's, with the line.
-pub fn outside(
-    session: &mut Session,
-    label: &str,
-    commands: &[Command],
-    made: &mut Vec<String>,
-) -> Result<()> {
-    for command in commands {
-        session.client().batch_execute(&command.sql).map_err(|e| {
-            let line = match command.origin {
-                CommandOrigin::Line(line) => line,
-                _ => 0,
-            };
-            Error::from(e).at(Place {
-                file: label.to_owned(),
-                line,
-                ..Place::default()
-            })
-        })?;
-        if let Class::CreateDatabase { name } = classify(&command.sql) {
-            made.push(name);
+/// Tells of databases that a restore has left which was killed.
+pub fn tell_of_leftovers(session: &mut Session) -> Result<()> {
+    let names = "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database
+                  WHERE datname ~ '^pgpagewrite_[0-9]+(_former.*)?$'";
+    for row in session.client().query(names, &[])? {
+        let name: &str = row.get(0);
+        let pid = name.split('_').nth(1).unwrap_or_default();
+        if Path::new("/proc").join(pid).exists() {
+            continue;
         }
+        let what = if name.contains("_former") {
+            "is what a restore that died was to replace: rename it back, or drop it"
+        } else {
+            "was left by a restore that died: drop it"
+        };
+        eprintln!("NOTE: database \"{name}\" {what}");
     }
     Ok(())
 }

@@ -53,10 +53,11 @@ impl<'a> Emitter<'a> {
             sql.push_str("SET escape_string_warning = off;");
         }
         let mut commands = vec![Command::quiet(sql)];
-        let mut sql = String::new();
         if let Some(role) = &self.options.role {
-            let _ = write!(sql, "SET ROLE {};", quote_ident(role));
+            let sql = format!("SET ROLE {}", quote_ident(role));
+            commands.push(Command::becoming(sql));
         }
+        let mut sql = String::new();
         for entry in &self.archive.entries {
             if entry.desc == "SEARCHPATH" {
                 sql.push_str(&entry.definition);
@@ -72,10 +73,19 @@ impl<'a> Emitter<'a> {
         commands
     }
 
-    /// An entry's definition with its owner.
-    pub fn definition(&mut self, selected: &Selected<'_>) -> Command {
+    /// The same behind the rows.
+    pub fn again(&mut self) -> Vec<Command> {
+        self.user = None;
+        self.schema = None;
+        self.preamble()
+    }
+
+    /// An entry's definition with its owner, behind what must be set before.
+    pub fn definition(&mut self, selected: &Selected<'_>) -> Vec<Command> {
         let entry = selected.entry;
-        let mut sql = self.surroundings(entry);
+        let mut commands = self.before(entry);
+        commands.extend(self.storage(entry));
+        let mut sql = String::new();
         let desc = entry.desc.as_str();
         let is_comment = entry.definition.starts_with("--");
         if self.options.no_owner && desc == "SCHEMA" && !is_comment {
@@ -103,13 +113,14 @@ impl<'a> Emitter<'a> {
             // It may have become somebody else.
             self.user = None;
         }
-        Command::of_entry(sql, entry)
+        commands.extend(self.of_entry(sql, entry));
+        commands
     }
 
-    /// The statement that drops what an entry makes; `None` where there is none.
-    pub fn drop(&mut self, entry: &Entry) -> Option<Command> {
-        let mut sql = self.becoming(entry);
-        sql.push_str(&self.in_schema(entry));
+    /// The statements that drop what an entry makes; none where there is nothing.
+    pub fn drop(&mut self, entry: &Entry) -> Vec<Command> {
+        let mut commands = self.before(entry);
+        let mut sql = String::new();
         if entry.desc == "BLOB METADATA" {
             if self.options.if_exists {
                 let from = "SELECT pg_catalog.lo_unlink(oid) FROM pg_catalog.pg_largeobject_metadata WHERE oid = '";
@@ -118,7 +129,7 @@ impl<'a> Emitter<'a> {
                 for_each_large_object(entry, &mut sql, "SELECT pg_catalog.lo_unlink('", "')");
             }
         } else if entry.drop.is_empty() {
-            return None;
+            return Vec::new();
         } else if !self.options.if_exists || entry.drop.starts_with("--") {
             sql.push_str(&entry.drop);
         } else if entry.desc == "BLOB" {
@@ -130,20 +141,33 @@ impl<'a> Emitter<'a> {
         } else {
             sql.push_str(&if_exists(entry));
         }
-        Some(Command::of_entry(sql, entry))
+        commands.extend(self.of_entry(sql, entry));
+        commands
     }
 
-    /// What must be set before rows of an entry are loaded.
-    pub fn before_rows(&mut self, entry: &Entry) -> String {
-        let mut sql = self.becoming(entry);
-        sql.push_str(&self.in_schema(entry));
-        sql
+    /// An entry's SQL. Of large objects each stands for itself where one that fails leaves the others.
+    fn of_entry(&self, sql: String, entry: &Entry) -> Vec<Command> {
+        let is_of_many = entry.desc == "BLOB METADATA" || entry.tag.starts_with("LARGE OBJECTS ");
+        if !(is_of_many && self.options.keep_going) {
+            return vec![Command::of_entry(sql, entry)];
+        }
+        let statements = sql.lines().filter(|line| !line.is_empty());
+        statements
+            .map(|statement| Command::of_entry(statement.to_owned(), entry))
+            .collect()
     }
 
-    /// User, schema, tablespace and access method of an entry, as far as they are not set.
-    fn surroundings(&mut self, entry: &Entry) -> String {
-        let mut sql = self.becoming(entry);
-        sql.push_str(&self.in_schema(entry));
+    /// User and schema of an entry, as far as they are not set.
+    pub fn before(&mut self, entry: &Entry) -> Vec<Command> {
+        let user = self.becoming(entry).map(Command::becoming);
+        let schema = self.in_schema(entry).map(Command::quiet);
+        user.into_iter().chain(schema).collect()
+    }
+
+    /// Tablespace and access method of an entry, as far as they are not set. What is set by a command
+    /// of its own stays when the entry's fails.
+    fn storage(&mut self, entry: &Entry) -> Option<Command> {
+        let mut sql = String::new();
         if let Some(tablespace) = &entry.tablespace
             && !self.options.no_tablespaces
             && self.tablespace.as_ref() != Some(tablespace)
@@ -168,36 +192,30 @@ impl<'a> Emitter<'a> {
             );
             self.access_method = Some(access_method.clone());
         }
-        sql
+        (!sql.is_empty()).then(|| Command::quiet(sql))
     }
 
     /// `--use-set-session-authorization`.
-    fn becoming(&mut self, entry: &Entry) -> String {
+    fn becoming(&mut self, entry: &Entry) -> Option<String> {
         if self.options.no_owner
             || !self.options.set_session_authorization
             || self.user.as_ref() == Some(&entry.owner)
         {
-            return String::new();
+            return None;
         }
         self.user = Some(entry.owner.clone());
-        if entry.owner.is_empty() {
-            "SET SESSION AUTHORIZATION DEFAULT;\n".to_owned()
+        Some(if entry.owner.is_empty() {
+            "SET SESSION AUTHORIZATION DEFAULT".to_owned()
         } else {
-            format!(
-                "SET SESSION AUTHORIZATION {};\n",
-                quote_literal(&entry.owner)
-            )
-        }
+            format!("SET SESSION AUTHORIZATION {}", quote_literal(&entry.owner))
+        })
     }
 
     /// Dumps of old servers have no `search_path` of their own.
-    fn in_schema(&mut self, entry: &Entry) -> String {
-        let schema = entry.namespace.as_ref().filter(|s| !s.is_empty());
-        let Some(schema) = schema.filter(|_| !self.has_search_path) else {
-            return String::new();
-        };
-        if self.schema.as_ref() == Some(schema) {
-            return String::new();
+    fn in_schema(&mut self, entry: &Entry) -> Option<String> {
+        let schema = entry.namespace.as_ref().filter(|s| !s.is_empty())?;
+        if self.has_search_path || self.schema.as_ref() == Some(schema) {
+            return None;
         }
         self.schema = Some(schema.clone());
         let catalog = if schema == "pg_catalog" {
@@ -205,7 +223,10 @@ impl<'a> Emitter<'a> {
         } else {
             ", pg_catalog"
         };
-        format!("SET search_path = {}{catalog};\n", quote_ident(schema))
+        Some(format!(
+            "SET search_path = {}{catalog}",
+            quote_ident(schema)
+        ))
     }
 
     fn owner(&self, entry: &Entry, is_comment: bool, sql: &mut String) {

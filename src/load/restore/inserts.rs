@@ -16,7 +16,7 @@ pub struct Inserted {
     /// OVERRIDING SYSTEM VALUE.
     pub overriding_system_value: bool,
     /// What is done where COPY does not mean the same: the statements are run.
-    pub otherwise: Vec<Step>,
+    pub otherwise: Box<Step>,
 }
 
 /// A run of INSERTs, whose rows are read forwards.

@@ -11,9 +11,11 @@ mod arrange;
 mod command;
 mod databases;
 mod emit;
+mod guard;
 mod inserts;
 mod large_objects;
 pub mod options;
+mod outside;
 mod rows;
 mod run;
 mod script;
@@ -41,10 +43,10 @@ use arrange::{Arranged, Statements, Step};
 use command::{Command, CommandOrigin};
 use inserts::InsertsMember;
 use options::RestoreOptions;
-use rows::DumpedTable;
+use outside::Outside;
+use rows::{DumpedTable, RowsPlace};
 use run::Runner;
-use script::Segment;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -129,6 +131,7 @@ pub fn restore(
     let dump = open_dump(options, build_options.temp_dir.as_deref(), interrupted)?;
     let mut build_options = build_options.clone();
     build_options.skip_triggers |= options.disable_triggers;
+    build_options.skip_references = options.disable_triggers;
     let work = Work {
         options,
         build_options,
@@ -144,6 +147,9 @@ pub fn restore(
     Ok(restored)
 }
 
+/// Rows that could not be built.
+type FailedRows = HashSet<RowsPlace>;
+
 /// A restore in hand.
 struct Work<'w> {
     options: &'w RestoreOptions,
@@ -157,12 +163,14 @@ impl Work<'_> {
     fn archive(mut self, target: &Target) -> Result<Restored> {
         let archive = Arc::new(Archive::open(&self.dump.path, &self.dump.label)?);
         let selected = select::select(&archive, self.options)?;
-        let arranged = arrange::of_archive(&archive, &selected, self.options)?;
+        let options = self.options;
+        let arranged =
+            |failed: &FailedRows| arrange::of_archive(&archive, &selected, options, failed);
         let encoding = arrange::encoding(&archive);
         self.build_options.input.encoding = (encoding != "UTF8").then_some(encoding);
-        self.build_options.analyze &= !arranged.has_statistics;
+        self.build_options.analyze &= !arrange::has_statistics(&selected);
         let mut session = self.open(target)?;
-        if !self.options.create {
+        if !options.create {
             let restored = self.database(&mut session, arranged)?;
             return self.finish(session, restored);
         }
@@ -193,18 +201,16 @@ impl Work<'_> {
     /// Restores a script: a transaction for each database that it connects to.
     fn script(mut self, target: &Target) -> Result<Restored> {
         let script = FileSource::open(&self.dump.path)?;
-        let segments = script::segments(&script, &self.dump.label, self.options)?;
         let mut session = self.open(target)?;
-        let mut made = Vec::new();
-        match self.segments(segments, &mut session, &mut made) {
+        let mut outside = Outside::new(self.dump.label.clone());
+        match self.segments(&script, &mut session, &mut outside) {
             Ok(restored) => {
+                outside.complete(&mut session)?;
                 session.finish()?;
                 Ok(restored)
             }
             Err(error) => {
-                for database in made.iter().rev() {
-                    databases::drop_quietly(&mut session, database);
-                }
+                outside.undo(&mut session);
                 Err(error)
             }
         }
@@ -212,47 +218,40 @@ impl Work<'_> {
 
     fn segments(
         &mut self,
-        segments: Vec<Segment>,
+        script: &FileSource,
         session: &mut Session,
-        made: &mut Vec<String>,
+        outside: &mut Outside,
     ) -> Result<Restored> {
+        let (label, options) = (&self.dump.label, self.options);
+        let segments = |failed: &FailedRows| script::segments(script, label, options, failed);
         let mut all = Restored::default();
-        for segment in segments {
-            let database = match segment.connect.as_ref().and_then(|c| c.dbname.as_deref()) {
-                Some(name) => database_of(name)?,
-                None => None,
-            };
-            let database = database.filter(|name| name != session.conninfo().database());
-            let mut other = match &database {
-                Some(name) if segment.has_work() || !segment.outside.is_empty() => {
-                    let mut other = Session::connect(session.conninfo().with_database(name))?;
-                    other.lock_wait = self.build_options.lock_timeout;
-                    Some(other)
-                }
-                _ => None,
-            };
-            let session = other.as_mut().unwrap_or(&mut *session);
+        for (number, segment) in segments(&FailedRows::new())?.into_iter().enumerate() {
+            if let Some(dbname) = segment.connect.as_ref().and_then(|c| c.dbname.as_deref())
+                && let Some(database) = database_of(dbname)?
+            {
+                session.go_to(&database)?;
+            }
             if segment.has_work() {
                 self.build_options.input.encoding = segment
                     .arranged
                     .tables
                     .iter()
                     .find_map(|t| t.source.input.encoding.clone());
-                let restored = self.database(session, segment.arranged)?;
+                let mut arranged = Some(segment.arranged);
+                let restored = self.database(session, |failed| match arranged.take() {
+                    Some(arranged) => Ok(arranged),
+                    None => Ok(segments(failed)?.swap_remove(number).arranged),
+                })?;
                 let restored = self.analyze(session, restored);
                 all.report.add(restored.report);
                 all.errors += restored.errors;
             }
-            let ran = databases::outside(session, &self.dump.label, &segment.outside, made);
-            match ran {
+            match outside.run(session, &segment.outside) {
                 Err(error) if self.options.keep_going => {
                     eprintln!("{error}");
                     all.errors += 1;
                 }
                 ran => ran?,
-            }
-            if let Some(other) = other {
-                other.finish()?;
             }
         }
         Ok(all)
@@ -261,11 +260,38 @@ impl Work<'_> {
     fn open(&self, target: &Target) -> Result<Session> {
         let mut session = target.open(&process_environment)?;
         session.lock_wait = self.build_options.lock_timeout;
+        databases::tell_of_leftovers(&mut session)?;
         Ok(session)
     }
 
-    /// Restores one database, in one transaction.
-    fn database(&self, session: &mut Session, arranged: Arranged) -> Result<Restored> {
+    /// Restores one database, in one transaction. Where errors are to be passed over and rows are
+    /// refused, it begins again, and the server judges these rows.
+    fn database(
+        &self,
+        session: &mut Session,
+        mut arranged: impl FnMut(&FailedRows) -> Result<Arranged>,
+    ) -> Result<Restored> {
+        let mut failed = FailedRows::new();
+        loop {
+            let arranged = arranged(&failed)?;
+            let places: Vec<RowsPlace> = arranged.tables.iter().map(DumpedTable::place).collect();
+            let error = match self.attempt(session, arranged, &failed) {
+                Err(error) if self.options.keep_going => error,
+                attempted => return attempted,
+            };
+            match rows::place_of(&error, &places) {
+                Some(place) if failed.insert(place.clone()) => {}
+                _ => return Err(error),
+            }
+        }
+    }
+
+    fn attempt(
+        &self,
+        session: &mut Session,
+        arranged: Arranged,
+        failed_rows: &FailedRows,
+    ) -> Result<Restored> {
         let mut restoring = Restoring {
             options: self.options,
             arranged,
@@ -273,11 +299,13 @@ impl Work<'_> {
                 dump: self.dump.label.clone(),
                 keep_going: self.options.keep_going,
                 verbose: self.options.verbose,
+                told: None,
                 interrupted: self.interrupted,
-                errors: 0,
+                errors: Vec::new(),
                 failed_tables: HashSet::new(),
+                failed_rows,
             },
-            left: Vec::new(),
+            left: HashMap::new(),
         };
         let inserted: Vec<(String, Arc<InsertsMember>)> = restoring
             .arranged
@@ -298,9 +326,12 @@ impl Work<'_> {
             }
             error
         })?;
+        for error in &restoring.runner.errors {
+            eprintln!("{error}");
+        }
         Ok(Restored {
             report,
-            errors: restoring.runner.errors,
+            errors: restoring.runner.errors.len() as u64,
             loaded,
         })
     }
@@ -328,8 +359,8 @@ struct Restoring<'a> {
     options: &'a RestoreOptions,
     arranged: Arranged,
     runner: Runner<'a>,
-    /// Tables whose rows the server must take, with the reason.
-    left: Vec<(DumpedTable, String)>,
+    /// Tables whose rows the server must take, with the reason; by their numbers.
+    left: HashMap<usize, (DumpedTable, String)>,
 }
 
 impl Restoring<'_> {
@@ -341,11 +372,17 @@ impl Restoring<'_> {
     ) -> Result<()> {
         match step {
             Step::Command(command) => self.runner.run(registration, &[command]),
+            Step::Left(number) => match self.left.remove(&number) {
+                Some((table, reason)) => self.left(registration, report, table, reason),
+                None => Ok(()),
+            },
             Step::Rows(table) => {
                 let reason = "statements before it may need the rows before them";
                 self.rows(registration, report, &table, reason.to_owned())
             }
             Step::Sql(member) => {
+                let entry = &member.entry;
+                self.runner.tell_of_data(&entry.desc, &entry.name());
                 let label = member.archive.label(&member.entry);
                 let encoding = arrange::encoding(&member.archive);
                 let reader = ScriptReader::new(member.open()?, label.clone());
@@ -364,12 +401,14 @@ impl Restoring<'_> {
                 let reader = ScriptReader::part(part.reader(), label.clone(), line, escapes);
                 self.statements(registration, reader, &label, &encoding)
             }
-            Step::LargeObjects(member) => self
-                .runner
-                .attempt(registration, |registration| {
-                    large_objects::restore(registration, &member)
-                })
-                .map(drop),
+            Step::LargeObjects(member) => {
+                self.runner.tell_of_data("BLOBS", "");
+                self.runner
+                    .attempt(registration, |registration| {
+                        large_objects::restore(registration, &member)
+                    })
+                    .map(drop)
+            }
         }
     }
 
@@ -381,13 +420,10 @@ impl Restoring<'_> {
         mut table: DumpedTable,
         reason: String,
     ) -> Result<()> {
-        tables::set_search_path(registration, &table)?;
         let Some(inserted) = table.inserted.take() else {
             return self.rows(registration, report, &table, reason);
         };
-        for step in inserted.otherwise {
-            self.step(registration, report, step)?;
-        }
+        self.step(registration, report, *inserted.otherwise)?;
         let inserts = &inserted.member.inserts;
         let ran = (inserts.rows, inserts.pos.end - inserts.pos.start);
         report.tables.push(tables::report(&table, reason, ran));
@@ -402,9 +438,13 @@ impl Restoring<'_> {
         table: &DumpedTable,
         reason: String,
     ) -> Result<()> {
+        if let Some(name) = &table.entry_name {
+            self.runner.tell_of_data("TABLE DATA", name);
+        }
         let interrupted = self.runner.interrupted;
+        let disable_triggers = self.options.disable_triggers;
         let copied = self.runner.attempt(registration, |registration| {
-            tables::feed(registration, table, interrupted)
+            tables::feed(registration, table, disable_triggers, interrupted)
         })?;
         if let Some(copied) = copied {
             report.tables.push(tables::report(table, reason, copied));
@@ -425,8 +465,10 @@ impl Restoring<'_> {
             match reader.next_item()? {
                 Some(Item::Statement { text, line, .. }) => {
                     let sql = command::decoded(text, encoding, label, line)?;
+                    let class = classify(&sql);
+                    guard::check_class(&class, label, line, self.options.trust_scripts)?;
                     // All of it is one transaction.
-                    if classify(&sql) != Class::TransactionControl {
+                    if class != Class::TransactionControl {
                         let label = label.to_owned();
                         let origin = CommandOrigin::Data { label, line };
                         commands.push(Command { sql, origin });
@@ -477,9 +519,6 @@ impl Around for Restoring<'_> {
     }
 
     fn after(&mut self, registration: &mut Registration<'_>, report: &mut Report) -> Result<()> {
-        for (table, reason) in std::mem::take(&mut self.left) {
-            self.left(registration, report, table, reason)?;
-        }
         let mut commands = Vec::new();
         for step in std::mem::take(&mut self.arranged.after) {
             // Those that follow each other go together.
@@ -488,6 +527,7 @@ impl Around for Restoring<'_> {
                     commands.push(command);
                     continue;
                 }
+                Step::Left(number) if !self.left.contains_key(&number) => continue,
                 other => other,
             };
             self.runner

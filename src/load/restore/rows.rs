@@ -4,7 +4,7 @@ use super::super::options::{ForceColumns, InputFormat, InputOptions};
 use super::super::source_spec::{InputSource, Rows, SourceSpec};
 use super::arrange::Step;
 use super::inserts::{Inserted, InsertsMember};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::format::{CopyOptions, Header, Kind};
 use crate::source::dump::MemberData;
 use crate::source::dump::archive::{Archive, Entry};
@@ -29,11 +29,31 @@ pub struct DumpedTable {
     /// The statement that sets the `search_path` by which the table's name is read; `None` where
     /// that is the same for the whole dump.
     pub search_path: Option<String>,
+    /// They come as another role than that of the session.
+    pub as_role: bool,
     /// They are inserted.
     pub inserted: Option<Inserted>,
 }
 
+/// Where rows stand in a dump: the name of their source, and the lines before them.
+pub type RowsPlace = (String, u64);
+
+/// The rows that an error is of, if it names some of these.
+pub fn place_of<'a>(error: &Error, rows: &'a [RowsPlace]) -> Option<&'a RowsPlace> {
+    error.places.iter().find_map(|place| {
+        let of_source = rows.iter().filter(|(label, _)| *label == place.file);
+        of_source
+            .filter(|(_, before)| *before < place.line.max(1))
+            .max_by_key(|(_, before)| *before)
+    })
+}
+
 impl DumpedTable {
+    /// Where its rows stand.
+    pub fn place(&self) -> RowsPlace {
+        (self.source.label.clone(), self.source.lines_before)
+    }
+
     /// Rows that statements with this head insert; `label` is their name, `otherwise` runs the
     /// statements. `None` for a head that is not understood.
     pub fn inserted(
@@ -41,7 +61,7 @@ impl DumpedTable {
         member: InsertsMember,
         label: String,
         encoding: &str,
-        otherwise: Vec<Step>,
+        otherwise: Step,
     ) -> Option<DumpedTable> {
         let target = insert_target(head)?;
         let member = Arc::new(member);
@@ -63,10 +83,11 @@ impl DumpedTable {
             target: Some(as_copy),
             entry_name: None,
             search_path: None,
+            as_role: false,
             inserted: Some(Inserted {
                 member,
                 overriding_system_value: target.overriding_system_value,
-                otherwise,
+                otherwise: Box::new(otherwise),
             }),
         })
     }

@@ -1,6 +1,7 @@
 //! Runs a restore's SQL in the transaction of its load.
 
 use super::command::{Command, CommandOrigin};
+use super::rows::RowsPlace;
 use crate::cluster::register::Registration;
 use crate::cluster::script::lines_before;
 use crate::error::{Error, Place, Result};
@@ -25,12 +26,16 @@ pub struct Runner<'a> {
     pub keep_going: bool,
     /// Tell of each command.
     pub verbose: bool,
+    /// The entry that was told of last.
+    pub told: Option<i32>,
     /// Set from outside to stop.
     pub interrupted: &'a AtomicBool,
     /// Errors that did not end it.
-    pub errors: u64,
+    pub errors: Vec<Error>,
     /// Tables that could not be made, by the names of their entries.
     pub failed_tables: HashSet<String>,
+    /// Rows that could not be built, so that the server is to judge them.
+    pub failed_rows: &'a HashSet<RowsPlace>,
 }
 
 impl Runner<'_> {
@@ -59,6 +64,10 @@ impl Runner<'_> {
         }
         let dump = self.dump.clone();
         for command in batch {
+            if matches!(command.origin, CommandOrigin::User) {
+                registration.client().batch_execute(&command.sql)?;
+                continue;
+            }
             let done = self.attempt(registration, |registration| {
                 let ran = registration.client().batch_execute(&command.sql);
                 ran.map_err(|e| located(e, command, &dump))
@@ -95,24 +104,44 @@ impl Runner<'_> {
             }
             Err(error) => {
                 client.batch_execute(ROLL_BACK)?;
-                self.ignore(&error);
+                self.ignore(error);
                 Ok(None)
             }
         }
     }
 
-    /// Tells of an error and goes on.
-    pub fn ignore(&mut self, error: &Error) {
-        eprintln!("{error}");
-        self.errors += 1;
+    /// Keeps an error, to tell of it in the end, and goes on.
+    pub fn ignore(&mut self, error: Error) {
+        self.errors.push(error);
     }
 
-    /// What pg_restore tells with `-v`.
-    fn tell(&self, command: &Command) {
-        if let CommandOrigin::Entry { desc, name, .. } = &command.origin
+    /// What pg_restore tells with `-v`, once for an entry.
+    fn tell(&mut self, command: &Command) {
+        if let CommandOrigin::Entry {
+            dump_id,
+            desc,
+            name,
+            executed,
+        } = &command.origin
             && self.verbose
+            && self.told.replace(*dump_id) != Some(*dump_id)
         {
-            eprintln!("creating {desc} \"{name}\"");
+            match executed {
+                Some(tag) => eprintln!("executing {desc} {tag}"),
+                None => eprintln!("creating {desc} \"{name}\""),
+            }
+        }
+    }
+
+    /// What pg_restore tells with `-v` when an entry's data come.
+    pub fn tell_of_data(&self, desc: &str, name: &str) {
+        if !self.verbose {
+            return;
+        }
+        if desc.starts_with("BLOB") {
+            eprintln!("processing {desc}");
+        } else {
+            eprintln!("processing data for table \"{name}\"");
         }
     }
 
@@ -140,16 +169,26 @@ fn run_together(registration: &mut Registration<'_>, batch: &[Command]) -> Resul
 fn located(error: postgres::Error, command: &Command, dump: &str) -> Error {
     let lines = lines_before(&error, &command.sql);
     let (file, line) = match &command.origin {
-        CommandOrigin::Settings => return error.into(),
+        CommandOrigin::Settings | CommandOrigin::User => return error.into(),
         CommandOrigin::Entry {
             dump_id,
             desc,
             name,
+            ..
         } => (format!("{dump}, entry {dump_id}: {desc} {name}"), 0),
         CommandOrigin::Line(line) => (dump.to_owned(), line + lines),
         CommandOrigin::Data { label, line } => (label.clone(), line + lines),
     };
-    Error::from(error).at(Place {
+    let error = Error::from(error);
+    let is_first = matches!(command.origin, CommandOrigin::Line(1));
+    let error = if is_first && error.sqlstate == "42601" {
+        error.with_hint(
+            "This was taken for a script of SQL; a file of rows is written as TABLE=PATH.",
+        )
+    } else {
+        error
+    };
+    error.at(Place {
         file,
         line,
         ..Place::default()
@@ -159,14 +198,14 @@ fn located(error: postgres::Error, command: &Command, dump: &str) -> Error {
 /// How many commands go together.
 fn batch_len(commands: &[Command], keep_going: bool) -> usize {
     // Settings change how what follows is read.
-    if matches!(commands[0].origin, CommandOrigin::Settings) {
+    if commands[0].is_setting() {
         return 1;
     }
     let most = if keep_going { 1 } else { BATCH_COMMANDS };
     let mut bytes = 0;
     let fits = |command: &&Command| {
         bytes += command.sql.len();
-        bytes <= BATCH_BYTES && !matches!(command.origin, CommandOrigin::Settings)
+        bytes <= BATCH_BYTES && !command.is_setting()
     };
     commands.iter().take(most).take_while(fits).count().max(1)
 }

@@ -9,14 +9,16 @@
 use super::super::source_spec::InputSource;
 use super::arrange::{Arranged, Statements, Step};
 use super::command::{Command, CommandOrigin, decoded};
+use super::guard;
 use super::inserts::{InsertsMember, quotes_are_plain};
 use super::options::RestoreOptions;
-use super::rows::{DumpedTable, input_options};
+use super::rows::{DumpedTable, RowsPlace, input_options};
 use crate::error::{Error, Place, Result};
 use crate::source::dump::script::{
     Class, Connect, Inserts, Item, Meta, ScriptReader, classify, copy_target,
 };
 use crate::source::{FileSource, Origin};
+use std::collections::HashSet;
 
 /// What a script does to one database.
 #[derive(Debug, Default)]
@@ -25,7 +27,7 @@ pub struct Segment {
     pub connect: Option<Connect>,
     /// What is done in its transaction.
     pub arranged: Arranged,
-    /// What follows the transaction and cannot be in one: CREATE DATABASE, and what depends on it.
+    /// What follows the transaction and cannot be in one: CREATE DATABASE and the like.
     pub outside: Vec<Command>,
 }
 
@@ -51,16 +53,23 @@ const LIMITS: [&str; 4] = [
     "transaction_timeout",
 ];
 
-/// Parameters on which the meaning of rows depends, or which table they go to.
-const OF_ROWS: [&str; 5] = [
-    "datestyle",
-    "intervalstyle",
-    "timezone",
-    "session_replication_role",
+/// Parameters on which no row depends. A table's name is read by the `search_path` of its rows.
+const NOT_OF_ROWS: [&str; 12] = [
+    "check_function_bodies",
+    "client_min_messages",
+    "default_table_access_method",
+    "default_tablespace",
+    "default_with_oids",
+    "escape_string_warning",
+    "maintenance_work_mem",
+    "row_security",
     "search_path",
+    "standard_conforming_strings",
+    "synchronous_commit",
+    "work_mem",
 ];
 
-/// Reads a script.
+/// Reads a script. The server is to judge the rows that `failed`.
 ///
 /// # Errors
 /// It cannot be read; 0A000 for what is not done here, with its line.
@@ -68,12 +77,14 @@ pub fn segments(
     script: &FileSource,
     label: &str,
     options: &RestoreOptions,
+    failed: &HashSet<RowsPlace>,
 ) -> Result<Vec<Segment>> {
     let mut reader = ScriptReader::new(script.reader(), label.to_owned()).with_runs();
     let mut reading = Reading {
         script,
         label,
         options,
+        failed,
         segments: Vec::new(),
         segment: Segment::default(),
         encoding: "UTF8".to_owned(),
@@ -89,7 +100,43 @@ pub fn segments(
         reading.item(item)?;
     }
     reading.end_segment(None);
-    Ok(reading.segments)
+    let mut segments = reading.segments;
+    keep_what_is_made_again(&mut segments);
+    Ok(segments)
+}
+
+/// It cannot be in a transaction.
+fn is_outside(class: &Class) -> bool {
+    matches!(
+        class,
+        Class::CreateDatabase { .. }
+            | Class::CreateTablespace { .. }
+            | Class::DropDatabase { .. }
+            | Class::DropShared { .. }
+            | Class::OutsideTransaction
+    )
+}
+
+/// Roles and tablespaces that a script drops and makes again (`pg_dumpall --clean`) stay: what is to
+/// be undone may need them. What it says of them holds then.
+fn keep_what_is_made_again(segments: &mut [Segment]) {
+    let mut made = HashSet::new();
+    for segment in segments.iter() {
+        made.extend(segment.arranged.roles.iter().map(|(name, _)| name.clone()));
+        for command in &segment.outside {
+            if let Class::CreateTablespace { name } = classify(&command.sql) {
+                made.insert(name);
+            }
+        }
+    }
+    for segment in segments {
+        segment
+            .outside
+            .retain(|command| match classify(&command.sql) {
+                Class::DropShared { name } => !made.contains(&name),
+                _ => true,
+            });
+    }
 }
 
 /// Parameters that were set, with the statement that did, in the order of their first time.
@@ -114,6 +161,7 @@ struct Reading<'a> {
     script: &'a FileSource,
     label: &'a str,
     options: &'a RestoreOptions,
+    failed: &'a HashSet<RowsPlace>,
     segments: Vec<Segment>,
     segment: Segment,
     encoding: String,
@@ -195,15 +243,36 @@ impl Reading<'_> {
         self.escapes = false;
     }
 
+    /// Begins another transaction where something that cannot be in one has come.
+    fn begin_behind_outside(&mut self) {
+        if self.segment.outside.is_empty() {
+            return;
+        }
+        let (encoding, settings, escapes) = (
+            std::mem::take(&mut self.encoding),
+            std::mem::take(&mut self.settings),
+            self.escapes,
+        );
+        self.end_segment(None);
+        for (_, sql) in &settings.0 {
+            let again = Command::quiet(sql.clone());
+            self.segment.arranged.before.push(again);
+        }
+        self.hoisted = settings.clone();
+        self.settings = settings;
+        self.encoding = encoding;
+        self.escapes = escapes;
+    }
+
     fn statement(&mut self, sql: String, pos: std::ops::Range<u64>, line: u64) -> Result<()> {
         let class = classify(&sql);
         let command = Command {
             sql,
             origin: CommandOrigin::Line(line),
         };
-        if !self.segment.outside.is_empty() && !matches!(class, Class::Set { .. }) {
-            self.segment.outside.push(command);
-            return Ok(());
+        guard::check_class(&class, self.label, line, self.options.trust_scripts)?;
+        if !is_outside(&class) {
+            self.begin_behind_outside();
         }
         match class {
             Class::Set { name, value } => self.set(&name, &value, command),
@@ -215,40 +284,28 @@ impl Reading<'_> {
                 }
                 // The whole script is one transaction.
             }
-            Class::CreateDatabase { .. } => self.segment.outside.push(command),
-            Class::OutsideTransaction => {
-                if self.segment.has_work() {
-                    return Err(self.refused(
-                        "a statement that cannot be in a transaction follows others".to_owned(),
-                        line,
-                    ));
-                }
-                self.segment.outside.push(command);
-            }
-            Class::CopyElsewhere if !self.options.trust_scripts => {
-                return Err(self
-                    .refused(
-                        "COPY to or from a program or a file of the server is not run".to_owned(),
-                        line,
-                    )
-                    .with_hint("--trust-scripts runs it."));
-            }
+            class if is_outside(&class) => self.segment.outside.push(command),
             Class::CreateRole { name } => self.segment.arranged.roles.push((name, command)),
             Class::Insert => self.insert_by_place(pos, line),
             Class::LargeObject if self.rows_pending => self.by_place(pos, line),
             _ if !self.rows_pending => self.segment.arranged.before.push(command),
-            Class::CreateIndex { .. }
-            | Class::AddKey { .. }
-            | Class::AttachIndex
-            | Class::Makes
+            // The index of a table whose rows failed comes behind these.
+            Class::CreateIndex { table } | Class::AddKey { table } if self.has_failed(&table) => {
+                self.segment.arranged.after.push(Step::Command(command));
+            }
+            Class::AttachIndex if !self.failed.is_empty() => {
+                self.segment.arranged.after.push(Step::Command(command));
+            }
+            Class::CreateIndex { .. } | Class::AddKey { .. } | Class::AttachIndex
                 if !self.rows_seen =>
             {
                 self.hoist(command);
             }
-            Class::Names | Class::Setval => {
-                self.segment.arranged.after.push(Step::Command(command));
+            Class::Makes { name } if !self.rows_seen && !self.hides(&name) => {
+                self.hoist(command);
             }
-            Class::Guards | Class::AddForeignKey { .. } => {
+            Class::Names => self.segment.arranged.after.push(Step::Command(command)),
+            Class::Guards | Class::Setval | Class::AddForeignKey { .. } => {
                 self.rows_guarded = true;
                 self.segment.arranged.after.push(Step::Command(command));
             }
@@ -263,22 +320,20 @@ impl Reading<'_> {
 
     /// Rows where COPY means the same, else statements.
     fn inserts(&mut self, inserts: Inserts) -> Result<()> {
+        self.begin_behind_outside();
         let (pos, line) = (inserts.pos.clone(), inserts.line);
         let head = decoded(inserts.head.clone(), &self.encoding, self.label, line)?;
         if self.rows_guarded || !quotes_are_plain(&self.encoding) {
             self.insert_by_place(pos, line);
             return Ok(());
         }
-        let settings = self.settings.0.iter();
-        let settings = settings.map(|(_, sql)| Step::Command(Command::quiet(sql.clone())));
-        let mut otherwise: Vec<Step> = settings.collect();
-        otherwise.push(Step::Statements(Statements {
+        let otherwise = Step::Statements(Statements {
             script: self.script.clone(),
             pos: pos.clone(),
             line,
             encoding: self.encoding.clone(),
             escapes: self.escapes,
-        }));
+        });
         let member = InsertsMember {
             inserts,
             sql: Origin::Part(self.script.clone()),
@@ -289,8 +344,9 @@ impl Reading<'_> {
         match DumpedTable::inserted(&head, member, label, &self.encoding, otherwise) {
             Some(mut table) => {
                 table.search_path = Some(self.search_path());
+                table.as_role = self.is_another_role();
                 self.begin_rows();
-                self.segment.arranged.tables.push(table);
+                self.segment.arranged.add(table);
             }
             None => self.insert_by_place(pos, line),
         }
@@ -301,6 +357,15 @@ impl Reading<'_> {
     fn search_path(&self) -> String {
         let set = self.settings.get("search_path");
         set.unwrap_or("RESET search_path").to_owned()
+    }
+
+    /// SET ROLE or SET SESSION AUTHORIZATION hold here.
+    fn is_another_role(&self) -> bool {
+        let set = |name| {
+            let sql: Option<&str> = self.settings.get(name);
+            sql.is_some_and(|sql| !sql.to_ascii_uppercase().starts_with("RESET"))
+        };
+        set("role") || set("session")
     }
 
     fn insert_by_place(&mut self, pos: std::ops::Range<u64>, line: u64) {
@@ -354,7 +419,7 @@ impl Reading<'_> {
         let changes = self.settings.get(name) != Some(&command.sql);
         self.settings.set(name, &command.sql);
         if self.rows_pending {
-            if changes && OF_ROWS.contains(&name) {
+            if changes && !NOT_OF_ROWS.contains(&name) {
                 self.rows_guarded = true;
                 self.rows_seen = true;
             }
@@ -363,6 +428,21 @@ impl Reading<'_> {
             self.hoisted.set(name, &command.sql);
             self.segment.arranged.before.push(command);
         }
+    }
+
+    /// Whether rows of a table of this name could not be built.
+    fn has_failed(&self, name: &str) -> bool {
+        let tables = self.segment.arranged.tables.iter();
+        let mut failed = tables.filter(|table| self.failed.contains(&table.place()));
+        failed.any(|table| table.target.as_ref().is_some_and(|t| t.table == name))
+    }
+
+    /// Whether a table of this name could be found instead of one whose rows have come.
+    fn hides(&self, name: &str) -> bool {
+        let (_, last) = name.rsplit_once('.').unwrap_or(("", name));
+        let targets = self.segment.arranged.tables.iter();
+        let mut targets = targets.filter_map(|table| table.target.as_ref());
+        targets.any(|target| target.table.eq_ignore_ascii_case(last))
     }
 
     /// Runs a statement before the rows, under the settings of its own place.
@@ -382,6 +462,7 @@ impl Reading<'_> {
         data: std::ops::Range<u64>,
         data_line: u64,
     ) -> Result<()> {
+        self.begin_behind_outside();
         let part = self
             .script
             .part(self.label.to_owned(), data.start, data.end - data.start)?;
@@ -402,6 +483,7 @@ impl Reading<'_> {
             statement,
             entry_name: None,
             search_path: Some(self.search_path()),
+            as_role: self.is_another_role(),
             inserted: None,
         };
         self.begin_rows();
@@ -410,7 +492,7 @@ impl Reading<'_> {
             self.rows_seen = true;
             arranged.after.push(Step::Rows(Box::new(table)));
         } else {
-            arranged.tables.push(table);
+            arranged.add(table);
         }
         Ok(())
     }

@@ -247,6 +247,7 @@ pub fn is_acl(entry: &Entry) -> bool {
 fn read_list(path: &std::path::Path, archive: &Archive) -> Result<Vec<i32>> {
     let text = fs::read(path).map_err(|e| Error::io("open TOC file", path, &e))?;
     let known: HashSet<i32> = archive.entries.iter().map(|e| e.dump_id).collect();
+    let greatest = known.iter().max().copied().unwrap_or_default();
     let mut ids = Vec::new();
     let mut seen = HashSet::new();
     for (number, line) in text.split(|b| *b == b'\n').enumerate() {
@@ -256,7 +257,10 @@ fn read_list(path: &std::path::Path, archive: &Archive) -> Result<Vec<i32>> {
         if line.trim().is_empty() {
             continue;
         }
-        let id = line[..digits].parse::<i32>().ok().filter(|id| *id > 0);
+        let id = line[..digits]
+            .parse::<i32>()
+            .ok()
+            .filter(|id| *id > 0 && *id <= greatest);
         let Some(id) = id else {
             eprintln!(
                 "WARNING: line ignored: {} ({}, line {})",

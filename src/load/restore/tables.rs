@@ -10,6 +10,7 @@ use super::run::Runner;
 use crate::catalog::TRIGGER_TYPE_INSERT;
 use crate::cluster::register::Registration;
 use crate::error::{Error, Place, Result};
+use pgformat::ids::Oid;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
@@ -18,8 +19,8 @@ use std::sync::atomic::AtomicBool;
 pub struct Divided {
     /// They are built.
     pub native: Vec<SourceSpec>,
-    /// The server takes their rows, for these reasons.
-    pub left: Vec<(DumpedTable, String)>,
+    /// The server takes their rows, for these reasons; by their numbers.
+    pub left: HashMap<usize, (DumpedTable, String)>,
 }
 
 /// What is there of a table.
@@ -31,7 +32,10 @@ SELECT n.number, pg_catalog.quote_ident(s.nspname) || '.' || pg_catalog.quote_id
                 WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgenabled IN ('O', 'A')
                   AND t.tgtype & $2::pg_catalog.int4 <> 0),
        EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.ev_class = c.oid),
-       coalesce(a.amname, '')::pg_catalog.text, c.relpersistence::pg_catalog.text
+       coalesce(a.amname, '')::pg_catalog.text, c.relpersistence::pg_catalog.text,
+       coalesce(c.oid, 0),
+       $3::pg_catalog.text IS NULL
+       OR pg_catalog.has_table_privilege($3, c.oid, 'INSERT') AND NOT c.relrowsecurity
   FROM pg_catalog.unnest($1::pg_catalog.text[]) WITH ORDINALITY AS n(name, number)
        LEFT JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(n.name)
        LEFT JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
@@ -56,6 +60,68 @@ SELECT c.number - 1, c.attname::pg_catalog.text, c.is_always_identity, c.is_gene
   FROM columns c JOIN pg_catalog.pg_type t ON t.oid = c.type_oid
  WHERE t.typtype <> 'd'
  ORDER BY c.number, c.attnum";
+
+/// Defaults of tables that call functions of users.
+const COMPUTED: &str = "
+SELECT n.number - 1, a.attname::pg_catalog.text
+  FROM pg_catalog.unnest($1::pg_catalog.oid[]) WITH ORDINALITY AS n(oid, number)
+       JOIN pg_catalog.pg_attrdef d ON d.adrelid = n.oid
+       JOIN pg_catalog.pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+ WHERE a.attgenerated = ''
+   AND EXISTS (SELECT FROM pg_catalog.pg_depend p
+                WHERE p.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+                  AND p.objid = d.oid
+                  AND p.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+                  AND p.refobjid >= 16384)";
+
+/// Columns of these names that are not there; the numbers of their tables.
+const MISSING_COLUMNS: &str = "
+SELECT DISTINCT l.number
+  FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.int8[]), pg_catalog.unnest($2::pg_catalog.oid[]),
+                  pg_catalog.unnest($3::pg_catalog.text[])) AS l(number, oid, name)
+ WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+                    WHERE a.attrelid = l.oid AND a.attname = l.name
+                      AND a.attnum > 0 AND NOT a.attisdropped)";
+
+/// Tables by their number that are not like what the dump says of them, or whose rows must not be
+/// built before what stands before them, with the reason.
+fn unlike(
+    registration: &mut Registration<'_>,
+    tables: &[DumpedTable],
+    oids: &[Oid],
+    options: &RestoreOptions,
+) -> Result<HashMap<usize, &'static str>> {
+    let mut unlike = HashMap::new();
+    let listed = |number: usize| {
+        let target = tables[number].target.as_ref();
+        target.and_then(|target| target.columns.as_deref())
+    };
+    if tables.iter().any(|table| table.search_path.is_some()) {
+        for row in registration.client().query(COMPUTED, &[&oids])? {
+            let (number, column): (i64, String) = (row.get(0), row.get(1));
+            let number = number as usize;
+            if listed(number).is_some_and(|names| !names.contains(&column)) {
+                unlike.insert(number, "a default calls a function that may see other rows");
+            }
+        }
+    }
+    // Else it ends the restore anyway.
+    if options.keep_going {
+        let (mut numbers, mut of_tables, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, oid) in oids.iter().enumerate() {
+            for name in listed(number).unwrap_or_default() {
+                numbers.push(number as i64);
+                of_tables.push(*oid);
+                names.push(name.as_str());
+            }
+        }
+        let client = registration.client();
+        for row in client.query(MISSING_COLUMNS, &[&numbers, &of_tables, &names])? {
+            unlike.insert(row.get::<_, i64>(0) as usize, "a column is not there");
+        }
+    }
+    Ok(unlike)
+}
 
 /// The columns of those tables whose rows are inserted, by the table's number.
 fn columns(
@@ -98,13 +164,16 @@ pub fn divide(
 ) -> Result<Divided> {
     let mut divided = Divided::default();
     let mut rest = tables.into_iter().peekable();
+    let mut number = 0;
     while let Some(first) = rest.next() {
         let search_path = first.search_path.clone();
         let mut alike = vec![first];
         while let Some(next) = rest.next_if(|t| t.search_path == search_path) {
             alike.push(next);
         }
-        divide_alike(registration, alike, options, runner, &mut divided)?;
+        let behind = number + alike.len();
+        divide_alike(registration, (number, alike), options, runner, &mut divided)?;
+        number = behind;
     }
     Ok(divided)
 }
@@ -120,10 +189,10 @@ pub fn set_search_path(registration: &mut Registration<'_>, table: &DumpedTable)
     }
 }
 
-/// Divides tables whose names are read by one `search_path`.
+/// Divides tables whose names are read by one `search_path`; the number of the first one.
 fn divide_alike(
     registration: &mut Registration<'_>,
-    tables: Vec<DumpedTable>,
+    (first, tables): (usize, Vec<DumpedTable>),
     options: &RestoreOptions,
     runner: &mut Runner<'_>,
     divided: &mut Divided,
@@ -135,16 +204,18 @@ fn divide_alike(
         .collect();
     let rows = registration
         .client()
-        .query(STATE, &[&names, &TRIGGER_TYPE_INSERT])?;
+        .query(STATE, &[&names, &TRIGGER_TYPE_INSERT, &options.role])?;
     let columns = columns(registration, &tables)?;
+    let oids: Vec<Oid> = rows.iter().map(|row| row.get(8)).collect();
+    let unlike = unlike(registration, &tables, &oids, options)?;
     for (number, (mut table, row)) in tables.into_iter().zip(rows).enumerate() {
         let failed = |name: &String| runner.failed_tables.contains(name);
         if options.no_data_for_failed_tables && table.entry_name.as_ref().is_some_and(failed) {
             continue;
         }
         if table.target.is_none() {
-            let left = &mut divided.left;
-            left.push((table, "COPY's statement is not read here".to_owned()));
+            let reason = "COPY's statement is not read here".to_owned();
+            divided.left.insert(first + number, (table, reason));
             continue;
         }
         let name: Option<String> = row.get(1);
@@ -153,7 +224,7 @@ fn divide_alike(
             if !options.keep_going {
                 return Err(missing);
             }
-            runner.ignore(&missing);
+            runner.ignore(missing);
             continue;
         };
         let mut inserts_otherwise = false;
@@ -169,7 +240,14 @@ fn divide_alike(
             (row.get(3), row.get(4), row.get(5));
         let access_method: &str = row.get(6);
         let persistence: &str = row.get(7);
-        let reason = if !matches!(kind, "r" | "p") {
+        let is_allowed: bool = row.get(9);
+        let reason = if runner.failed_rows.contains(&table.place()) {
+            "its rows could not be built"
+        } else if let Some(reason) = unlike.get(&number) {
+            reason
+        } else if table.as_role || !is_allowed {
+            "rows come as another role, whose rights the server knows"
+        } else if !matches!(kind, "r" | "p") {
             "it is no table with files of its own"
         } else if has_rows {
             "it has rows, which stay"
@@ -184,10 +262,15 @@ fn divide_alike(
         } else if inserts_otherwise {
             "INSERT means something else by its constants than COPY"
         } else {
+            if let Some(name) = &table.entry_name {
+                runner.tell_of_data("TABLE DATA", name);
+            }
             divided.native.push(table.spec(name));
             continue;
         };
-        divided.left.push((table, reason.to_owned()));
+        divided
+            .left
+            .insert(first + number, (table, reason.to_owned()));
     }
     Ok(())
 }
@@ -200,13 +283,14 @@ fn missing(table: &DumpedTable) -> Error {
     })
 }
 
-/// Feeds rows to the server's COPY; rows and bytes.
+/// Feeds rows to the server's COPY, with the table's triggers or without; rows and bytes.
 ///
 /// # Errors
 /// The server's, with the line.
 pub fn feed(
     registration: &mut Registration<'_>,
     table: &DumpedTable,
+    disable_triggers: bool,
     interrupted: &AtomicBool,
 ) -> Result<(u64, u64)> {
     let source = &table.source;
@@ -221,7 +305,15 @@ pub fn feed(
     // Rows are as they were when they were dumped.
     let encoding = source.input.encoding.as_deref().unwrap_or("UTF8");
     let statement = with_encoding(&table.statement, encoding);
-    server_copy::copy_input(client, &statement, &feed, interrupted)
+    let target = table.target.as_ref().filter(|_| disable_triggers);
+    let Some(target) = target else {
+        return server_copy::copy_input(client, &statement, &feed, interrupted);
+    };
+    let alter = |verb: &str| format!("ALTER TABLE {} {verb} TRIGGER ALL", target.table);
+    client.batch_execute(&alter("DISABLE"))?;
+    let copied = server_copy::copy_input(client, &statement, &feed, interrupted)?;
+    client.batch_execute(&alter("ENABLE"))?;
+    Ok(copied)
 }
 
 /// pg_dump's statement has no options, so that the encoding can be said.

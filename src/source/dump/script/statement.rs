@@ -33,12 +33,16 @@ pub enum Class {
     SetConfig,
     /// `SELECT pg_catalog.setval(...)`.
     Setval,
-    /// It makes things that rows may go to, and looks at no rows: it may run before rows that
+    /// It makes something that was not there, and looks at no rows: it may run before rows that
     /// stand before it.
-    Makes,
+    Makes {
+        /// The name, as written.
+        name: String,
+    },
     /// COMMENT, GRANT, ALTER ... OWNER and the like, on which no rows depend.
     Names,
-    /// CREATE TRIGGER and the like: it looks at no rows, but rows behind it depend on it.
+    /// CREATE TRIGGER, ALTER TABLE ... SET DEFAULT and the like: rows behind it depend on it, and
+    /// rows before it must not.
     Guards,
     /// INSERT.
     Insert,
@@ -49,6 +53,21 @@ pub enum Class {
     /// CREATE DATABASE.
     CreateDatabase {
         /// Its name, unquoted.
+        name: String,
+    },
+    /// CREATE TABLESPACE.
+    CreateTablespace {
+        /// Its name, unquoted.
+        name: String,
+    },
+    /// DROP DATABASE.
+    DropDatabase {
+        /// Its name, unquoted.
+        name: String,
+    },
+    /// DROP ROLE, DROP USER or DROP TABLESPACE of one name.
+    DropShared {
+        /// The name, unquoted.
         name: String,
     },
     /// What cannot run in a transaction otherwise.
@@ -196,9 +215,7 @@ pub fn classify(text: &str) -> Class {
         "START" | "PREPARE" if is(1, "TRANSACTION") => Class::TransactionControl,
         "ROLLBACK" if !is(1, "TO") => Class::TransactionControl,
         "VACUUM" | "CHECKPOINT" | "CLUSTER" => Class::OutsideTransaction,
-        "DROP" if is(1, "DATABASE") || is(1, "TABLESPACE") || is(1, "SUBSCRIPTION") => {
-            Class::OutsideTransaction
-        }
+        "DROP" => drop_of(&pieces),
         "COPY" => {
             let elsewhere = pieces.windows(2).any(|pair| {
                 (pair[0].is("FROM") || pair[0].is("TO"))
@@ -215,6 +232,20 @@ pub fn classify(text: &str) -> Class {
     }
 }
 
+fn drop_of(pieces: &[Piece<'_>]) -> Class {
+    let is = |at: usize, word: &str| pieces.get(at).is_some_and(|p| p.is(word));
+    let at = if is(2, "IF") { 4 } else { 2 };
+    let name = unquoted(pieces.get(at).map_or("", |p| p.text));
+    let is_one = pieces.len() == at + 1;
+    let what = pieces.get(1).map_or("", |p| p.text).to_ascii_uppercase();
+    match what.as_str() {
+        "DATABASE" => Class::DropDatabase { name },
+        "TABLESPACE" | "ROLE" | "USER" if is_one => Class::DropShared { name },
+        "TABLESPACE" | "SUBSCRIPTION" => Class::OutsideTransaction,
+        _ => Class::Other,
+    }
+}
+
 fn create(pieces: &[Piece<'_>]) -> Class {
     let is = |at: usize, word: &str| pieces.get(at).is_some_and(|p| p.is(word));
     let mut at = 1;
@@ -225,7 +256,10 @@ fn create(pieces: &[Piece<'_>]) -> Class {
         };
     }
     if is(at, "TABLESPACE") {
-        return Class::OutsideTransaction;
+        let name = pieces.get(2).map_or("", |p| p.text);
+        return Class::CreateTablespace {
+            name: unquoted(name),
+        };
     }
     if is(at, "ROLE") || is(at, "USER") && !is(2, "MAPPING") {
         let name = pieces.get(2).map_or("", |p| p.text);
@@ -269,17 +303,26 @@ fn create(pieces: &[Piece<'_>]) -> Class {
         "STATISTICS",
         "UNLOGGED",
     ];
-    let made = pieces
-        .get(if is(1, "OR") && is(2, "REPLACE") {
-            3
-        } else {
-            1
-        })
-        .map_or("", |p| p.text)
-        .to_ascii_uppercase();
+    let replaces = is(1, "OR") && is(2, "REPLACE");
+    let mut at = if replaces { 3 } else { 1 };
+    let made = pieces.get(at).map_or("", |p| p.text).to_ascii_uppercase();
+    let is_partition = || {
+        let mut pairs = pieces.windows(2);
+        pairs.any(|p| p[0].is("PARTITION") && p[1].is("OF"))
+    };
     match made.as_str() {
         "TRIGGER" | "RULE" | "POLICY" | "EVENT" | "PUBLICATION" | "CONSTRAINT" => Class::Guards,
-        made if makes.contains(&made) => Class::Makes,
+        "TABLE" if is_partition() => Class::Guards,
+        // What rows are computed by may be another function then.
+        "FUNCTION" | "PROCEDURE" | "AGGREGATE" if replaces => Class::Other,
+        made if makes.contains(&made) => {
+            at += 1 + usize::from(made == "UNLOGGED");
+            if is(at, "IF") {
+                at += 3;
+            }
+            let (name, _) = qualified_name(pieces, at);
+            Class::Makes { name }
+        }
         _ => Class::Other,
     }
 }
@@ -300,7 +343,7 @@ fn alter(pieces: &[Piece<'_>]) -> Class {
         return Class::Names;
     }
     if is(1, "SEQUENCE") && pieces.iter().any(|p| p.is("OWNED")) {
-        return Class::Makes;
+        return Class::Names;
     }
     if !is(1, "TABLE") {
         return Class::Other;
@@ -338,15 +381,12 @@ fn alter(pieces: &[Piece<'_>]) -> Class {
         .windows(2)
         .any(|p| p[0].is("ADD") && p[1].is("GENERATED"));
     let attaches = is(next, "ATTACH");
-    if alters_default || adds_identity || attaches {
-        return Class::Makes;
-    }
     let row_security = pieces
         .windows(2)
         .any(|p| p[0].is("ROW") && p[1].is("LEVEL"));
     let trigger = is(next + 1, "TRIGGER");
     let replica = is(next, "REPLICA") || is(next, "CLUSTER");
-    if row_security || trigger || replica {
+    if alters_default || adds_identity || attaches || row_security || trigger || replica {
         return Class::Guards;
     }
     Class::Other
@@ -633,6 +673,9 @@ mod tests {
         let index = |table: &str| Class::CreateIndex {
             table: table.to_owned(),
         };
+        let makes = |name: &str| Class::Makes {
+            name: name.to_owned(),
+        };
         for (sql, class) in [
             (
                 "CREATE UNIQUE INDEX i ON ONLY s.\"T\" USING btree (a)",
@@ -669,14 +712,45 @@ mod tests {
             ("COPY t FROM '/etc/passwd'", Class::CopyElsewhere),
             ("COPY t TO '/etc/passwd'", Class::CopyElsewhere),
             ("CREATE TABLE a AS SELECT 1", Class::Other),
-            ("CREATE TABLE a (b int)", Class::Makes),
-            ("CREATE OR REPLACE VIEW a AS SELECT 1", Class::Makes),
+            ("CREATE TABLE a (b int)", makes("a")),
+            (
+                "CREATE TABLE IF NOT EXISTS s.\"A\" (b int)",
+                makes("s.\"A\""),
+            ),
+            ("CREATE UNLOGGED TABLE a (b int)", makes("a")),
+            ("CREATE OR REPLACE VIEW a AS SELECT 1", makes("a")),
+            (
+                "CREATE TABLE a PARTITION OF b FOR VALUES IN (1)",
+                Class::Guards,
+            ),
+            (
+                "CREATE OR REPLACE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+                Class::Other,
+            ),
+            (
+                "ALTER TABLE ONLY a ALTER COLUMN b SET DEFAULT 1",
+                Class::Guards,
+            ),
             (
                 "CREATE TRIGGER a BEFORE INSERT ON t EXECUTE FUNCTION f()",
                 Class::Guards,
             ),
             ("ALTER TABLE t OWNER TO me", Class::Names),
             ("COMMIT", Class::TransactionControl),
+            (
+                "DROP DATABASE IF EXISTS \"A b\"",
+                Class::DropDatabase {
+                    name: "A b".to_owned(),
+                },
+            ),
+            (
+                "DROP ROLE r",
+                Class::DropShared {
+                    name: "r".to_owned(),
+                },
+            ),
+            ("DROP USER MAPPING FOR r SERVER s", Class::Other),
+            ("DROP TABLE t", Class::Other),
         ] {
             assert_eq!(classify(sql), class, "{sql}");
         }
