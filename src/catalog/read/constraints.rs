@@ -12,6 +12,9 @@ use crate::error::Result;
 
 /// Why the constraint `k` must be evaluated row by row, as an expression that is null when it need
 /// not.
+/// The functions are looked up as members of an array, by the catalogs' indexes: as a set they would
+/// be gathered again for every function that there is.
+///
 /// A function of initdb's that is stable answers the same within a transaction, but for a few
 /// that read tables or tell the statement's time. One of a user is believed to be immutable when
 /// it is declared so and its body, as far as it can be seen, reads nothing and calls nothing
@@ -23,16 +26,19 @@ const ONLY_BY_COPY: &str = r"CASE WHEN pg_catalog.strpos(k.conbin::text, '{COERC
              JOIN pg_catalog.pg_language l ON l.oid = p.prolang
             CROSS JOIN LATERAL (SELECT coalesce(pg_catalog.pg_get_function_sqlbody(p.oid),
                                                 p.prosrc)) AS b (body)
-            WHERE p.oid IN (
+            WHERE p.oid = ANY (ARRAY (
                   SELECT m[1]::pg_catalog.oid
                     FROM pg_catalog.regexp_matches(k.conbin::text,
                              E':(?:funcid|opfuncid) (\\d+)', 'g') m
                   UNION
-                  SELECT o.oprcode
-                    FROM pg_catalog.regexp_matches(k.conbin::text,
-                             E':(?:opno (\\d+)|opnos \\(o ([\\d ]+)\\))', 'g') m
-                   CROSS JOIN pg_catalog.string_to_table(coalesce(m[1], m[2]), ' ') AS s (n)
-                    JOIN pg_catalog.pg_operator o ON o.oid = s.n::pg_catalog.oid)
+                  SELECT o.oprcode::pg_catalog.oid
+                    FROM pg_catalog.pg_operator o
+                   WHERE o.oid = ANY (ARRAY (
+                         SELECT s.n::pg_catalog.oid
+                           FROM pg_catalog.regexp_matches(k.conbin::text,
+                                    E':(?:opno (\\d+)|opnos \\(o ([\\d ]+)\\))', 'g') m
+                          CROSS JOIN pg_catalog.string_to_table(coalesce(m[1], m[2]), ' ')
+                                     AS s (n)))))
               AND CASE WHEN p.oid::int8 < $2
                        THEN p.provolatile = 'v' OR p.proname ~ '_to_xml|^statement_timestamp$'
                        WHEN p.provolatile <> 'i' THEN true
@@ -68,8 +74,8 @@ SELECT k.conrelid, k.conname::text,
 const DOMAIN_CHECKS: &str = r"
 WITH RECURSIVE chain AS (
     SELECT a.attrelid, a.attnum, a.attname, a.atttypid AS whole, a.atttypid AS oid, 0 AS depth
-      FROM pg_catalog.pg_attribute a
-     WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped
+      FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+     WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype = 'd'
     UNION ALL
     SELECT c.attrelid, c.attnum, c.attname, c.whole, t.typbasetype, c.depth + 1
       FROM chain c JOIN pg_catalog.pg_type t ON t.oid = c.oid
@@ -148,8 +154,9 @@ SELECT k.conrelid, k.conname::text, c.columns, r.relname::text,
                                    ORDER BY l.oid) AS qualified_names
          FROM pg_catalog.pg_class l
          JOIN pg_catalog.pg_namespace ln ON ln.oid = l.relnamespace
-        WHERE l.oid = k.confrelid
-           OR l.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(k.confrelid))) t
+        WHERE l.oid = ANY (ARRAY (
+              SELECT relid::pg_catalog.oid FROM pg_catalog.pg_partition_tree(k.confrelid)
+              UNION SELECT k.confrelid))) t
  WHERE k.conrelid = ANY ($1) AND k.contype = 'f' AND {enforced}
  ORDER BY k.conrelid, k.condeferred, g.tgname";
 
