@@ -45,6 +45,9 @@ pub struct Session {
     checkpointed: Option<Instant>,
 }
 
+/// How many tables one ANALYZE gathers statistics of.
+const TABLES_PER_ANALYZE: usize = 100;
+
 /// How long after a checkpoint the next one still counts as short.
 const CHECKPOINT_IS_FRESH: Duration = Duration::from_secs(10);
 
@@ -192,13 +195,21 @@ impl Session {
         oids::toast_value_ids(&mut self.client, count)
     }
 
-    /// Gathers the planner's statistics of tables that were just loaded.
-    pub fn analyze<'a>(&mut self, tables: impl IntoIterator<Item = &'a Relation>) -> Result<()> {
-        for table in tables {
+    /// Gathers the planner's statistics of tables, by their names as in SQL.
+    ///
+    /// Each table is a transaction of its own, whose COMMIT does not wait for the disk: statistics
+    /// that a crash takes can be gathered again.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn analyze(&mut self, tables: &[String]) -> Result<()> {
+        self.client.batch_execute("SET synchronous_commit = off")?;
+        let analyzed = tables.chunks(TABLES_PER_ANALYZE).try_for_each(|some| {
             self.client
-                .batch_execute(&format!("ANALYZE {}", table.qualified_name()))?;
-        }
-        Ok(())
+                .batch_execute(&format!("ANALYZE {}", some.join(", ")))
+        });
+        let reset = self.client.batch_execute("RESET synchronous_commit");
+        Ok(analyzed.and(reset)?)
     }
 
     /// Ends the session well: a new database takes its name, a private server stops, a new

@@ -17,12 +17,14 @@ use super::inserts::{InsertsMember, quotes_are_plain};
 use super::options::RestoreOptions;
 use super::rows::{ArchiveMember, DumpedTable, OpenFiles, input_options, origin_of_entry};
 use super::select::{Selected, is_acl};
+use super::small;
 use crate::catalog::quote_ident;
 use crate::error::Result;
 use crate::source::FileSource;
 use crate::source::dump::archive::{Archive, Entry, Section};
 use crate::source::dump::script::{Item, ScriptReader, copy_target};
 use crate::source::{Member, Origin};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// What is done to one database.
@@ -34,6 +36,8 @@ pub struct Arranged {
     pub before: Vec<Command>,
     /// Rows.
     pub tables: Vec<DumpedTable>,
+    /// How many relations are made, as far as the dump tells.
+    pub relations: usize,
     /// What needs the rows, in order.
     pub after: Vec<Step>,
     /// The dump has the planner's statistics, so that none need be gathered.
@@ -47,6 +51,8 @@ pub enum Step {
     Command(Command),
     /// Rows that are fed to the server's COPY.
     Rows(Box<DumpedTable>),
+    /// Those of a small table that this restore has made; see [`small`].
+    SmallTable(Box<DumpedTable>),
     /// Data that are SQL.
     Sql(Box<ArchiveMember>),
     /// Statements of a script, which are many.
@@ -104,7 +110,25 @@ fn comes_before_rows(entry: &Entry) -> bool {
         && !entry.definition.contains("NOT VALID")
 }
 
-/// Arranges the selected entries of an archive.
+/// Whether an entry needs one of these; it is then one of them.
+fn needs(entry: &Entry, these: &mut HashSet<i32>) -> bool {
+    let needs = entry.dependencies.iter().any(|id| these.contains(id));
+    if needs {
+        these.insert(entry.dump_id);
+    }
+    needs
+}
+
+/// Whether an entry's definition makes a relation: a table, an index, a sequence.
+fn makes_relation(selected: &Selected<'_>) -> bool {
+    selected.wanted.schema
+        && matches!(
+            selected.entry.desc.as_str(),
+            "TABLE" | "SEQUENCE" | "INDEX" | "CONSTRAINT" | "MATERIALIZED VIEW" | "VIEW"
+        )
+}
+
+/// Arranges the selected entries of an archive; `native_only`: leaves no small tables to the server.
 ///
 /// # Errors
 /// The archive is damaged.
@@ -112,10 +136,17 @@ pub fn of_archive(
     archive: &Arc<Archive>,
     selected: &[Selected<'_>],
     options: &RestoreOptions,
+    native_only: bool,
 ) -> Result<Arranged> {
+    let small = if native_only {
+        HashSet::new()
+    } else {
+        small::tables(archive, selected, options)?
+    };
     let mut emitter = Emitter::new(archive, options);
     let mut arranged = Arranged {
         before: emitter.preamble(),
+        relations: selected.iter().filter(|s| makes_relation(s)).count(),
         ..Arranged::default()
     };
     if options.clean && !options.create {
@@ -136,9 +167,10 @@ pub fn of_archive(
         .unwrap_or(in_order.len());
     let (before, rest) = in_order.split_at(first_rows);
     let has_rows = rest.iter().any(|s| s.wanted.data && s.entry.has_data);
+    let mut behind = small.clone();
     let (hoisted, rest): (Vec<&Selected<'_>>, Vec<&Selected<'_>>) = rest
         .iter()
-        .partition(|s| has_rows && comes_before_rows(s.entry));
+        .partition(|s| has_rows && comes_before_rows(s.entry) && !needs(s.entry, &mut behind));
     for selected in before.iter().copied().chain(hoisted) {
         arranged.before.push(emitter.definition(selected));
     }
@@ -180,9 +212,19 @@ pub fn of_archive(
                 arranged.after.push(Step::Command(Command::quiet(before)));
                 arranged.after.push(Step::Sql(member(entry)));
             }
-            _ => arranged
-                .tables
-                .extend(copied(archive, entry, &encoding, &mut files)?),
+            _ => {
+                let table = copied(archive, entry, &encoding, &mut files)?;
+                if !entry.dependencies.iter().any(|id| small.contains(id)) {
+                    arranged.tables.extend(table);
+                    continue;
+                }
+                let before = emitter.before_rows(entry);
+                if !before.is_empty() {
+                    arranged.after.push(Step::Command(Command::quiet(before)));
+                }
+                let step = table.map(|table| Step::SmallTable(Box::new(table)));
+                arranged.after.extend(step);
+            }
         }
     }
     Ok(arranged)

@@ -18,6 +18,7 @@ mod rows;
 mod run;
 mod script;
 mod select;
+mod small;
 mod tables;
 
 use super::around::Around;
@@ -61,8 +62,8 @@ pub struct Restored {
     pub report: Report,
     /// Errors that did not end it (`--keep-going`).
     pub errors: u64,
-    /// The tables that were loaded.
-    loaded: Vec<Relation>,
+    /// The tables that were loaded, by their names as in SQL.
+    loaded: Vec<String>,
 }
 
 /// The table of contents as pg_restore -l prints it, of the entries that are selected.
@@ -157,7 +158,8 @@ impl Work<'_> {
     fn archive(mut self, target: &Target) -> Result<Restored> {
         let archive = Arc::new(Archive::open(&self.dump.path, &self.dump.label)?);
         let selected = select::select(&archive, self.options)?;
-        let arranged = arrange::of_archive(&archive, &selected, self.options)?;
+        let native_only = self.build_options.native_only;
+        let arranged = arrange::of_archive(&archive, &selected, self.options, native_only)?;
         let encoding = arrange::encoding(&archive);
         self.build_options.input.encoding = (encoding != "UTF8").then_some(encoding);
         self.build_options.analyze &= !arranged.has_statistics;
@@ -266,6 +268,8 @@ impl Work<'_> {
 
     /// Restores one database, in one transaction.
     fn database(&self, session: &mut Session, arranged: Arranged) -> Result<Restored> {
+        // Before minutes are spent on what cannot end well.
+        session.facts.check_lock_capacity(arranged.relations)?;
         let mut restoring = Restoring {
             options: self.options,
             arranged,
@@ -278,6 +282,7 @@ impl Work<'_> {
                 failed_tables: HashSet::new(),
             },
             left: Vec::new(),
+            filled: Vec::new(),
         };
         let inserted: Vec<(String, Arc<InsertsMember>)> = restoring
             .arranged
@@ -298,6 +303,8 @@ impl Work<'_> {
             }
             error
         })?;
+        let mut loaded: Vec<String> = loaded.iter().map(Relation::qualified_name).collect();
+        loaded.append(&mut restoring.filled);
         Ok(Restored {
             report,
             errors: restoring.runner.errors,
@@ -330,6 +337,8 @@ struct Restoring<'a> {
     runner: Runner<'a>,
     /// Tables whose rows the server must take, with the reason.
     left: Vec<(DumpedTable, String)>,
+    /// The small tables that the server's COPY has filled, by their names.
+    filled: Vec<String>,
 }
 
 impl Restoring<'_> {
@@ -343,7 +352,13 @@ impl Restoring<'_> {
             Step::Command(command) => self.runner.run(registration, &[command]),
             Step::Rows(table) => {
                 let reason = "statements before it may need the rows before them";
-                self.rows(registration, report, &table, reason.to_owned())
+                self.rows(registration, report, &table, reason.to_owned(), false)
+            }
+            Step::SmallTable(table) => {
+                let reason = small::REASON.to_owned();
+                self.rows(registration, report, &table, reason, true)?;
+                self.filled.extend(table.target.map(|target| target.table));
+                Ok(())
             }
             Step::Sql(member) => {
                 let label = member.archive.label(&member.entry);
@@ -383,7 +398,7 @@ impl Restoring<'_> {
     ) -> Result<()> {
         tables::set_search_path(registration, &table)?;
         let Some(inserted) = table.inserted.take() else {
-            return self.rows(registration, report, &table, reason);
+            return self.rows(registration, report, &table, reason, false);
         };
         for step in inserted.otherwise {
             self.step(registration, report, step)?;
@@ -401,10 +416,11 @@ impl Restoring<'_> {
         report: &mut Report,
         table: &DumpedTable,
         reason: String,
+        freeze: bool,
     ) -> Result<()> {
         let interrupted = self.runner.interrupted;
         let copied = self.runner.attempt(registration, |registration| {
-            tables::feed(registration, table, interrupted)
+            tables::feed(registration, table, freeze, interrupted)
         })?;
         if let Some(copied) = copied {
             report.tables.push(tables::report(table, reason, copied));
@@ -462,7 +478,7 @@ impl Restoring<'_> {
 impl Around for Restoring<'_> {
     fn relations(&self) -> usize {
         // A heap, a TOAST table with its index, and a key.
-        self.arranged.tables.len() * 4
+        (self.arranged.tables.len() * 4).max(self.arranged.relations)
     }
 
     fn before(&mut self, registration: &mut Registration<'_>) -> Result<Vec<SourceSpec>> {
