@@ -38,6 +38,8 @@ pub struct Arranged {
     pub tables: Vec<DumpedTable>,
     /// How many relations are made, as far as the dump tells.
     pub relations: usize,
+    /// How many of these are tables, which may have a TOAST table with its index each.
+    pub made_tables: usize,
     /// What needs the rows, in order.
     pub after: Vec<Step>,
     /// The dump has the planner's statistics, so that none need be gathered.
@@ -147,6 +149,10 @@ pub fn of_archive(
     let mut arranged = Arranged {
         before: emitter.preamble(),
         relations: selected.iter().filter(|s| makes_relation(s)).count(),
+        made_tables: selected
+            .iter()
+            .filter(|s| makes_relation(s) && s.entry.desc == "TABLE")
+            .count(),
         ..Arranged::default()
     };
     if options.clean && !options.create {

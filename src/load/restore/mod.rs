@@ -269,7 +269,14 @@ impl Work<'_> {
     /// Restores one database, in one transaction.
     fn database(&self, session: &mut Session, arranged: Arranged) -> Result<Restored> {
         // Before minutes are spent on what cannot end well.
-        session.facts.check_lock_capacity(arranged.relations)?;
+        if session
+            .facts
+            .check_lock_capacity(arranged.relations)
+            .is_err()
+        {
+            let with_toast = arranged.relations + 2 * arranged.made_tables;
+            session.facts.check_lock_capacity(with_toast)?;
+        }
         let mut restoring = Restoring {
             options: self.options,
             arranged,
