@@ -45,6 +45,9 @@ pub struct Session {
     checkpointed: Option<Instant>,
 }
 
+/// How many tables one ANALYZE gathers statistics of.
+const TABLES_PER_ANALYZE: usize = 100;
+
 /// How long after a checkpoint the next one still counts as short.
 const CHECKPOINT_IS_FRESH: Duration = Duration::from_secs(10);
 
@@ -208,20 +211,36 @@ impl Session {
         oids::toast_value_ids(&mut self.client, count)
     }
 
-    /// Gathers the planner's statistics of tables that were just loaded.
-    pub fn analyze<'a>(&mut self, tables: impl IntoIterator<Item = &'a Relation>) -> Result<()> {
-        // SQL behind the load may have moved or dropped them.
-        let oids: Vec<Oid> = tables.into_iter().map(|table| table.oid).collect();
+    /// The names of tables as in SQL, of those that are still there: SQL behind a load may have moved or
+    /// dropped some.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn names_of(&mut self, tables: &[Oid]) -> Result<Vec<String>> {
         let names = "SELECT pg_catalog.format('%I.%I', s.nspname, c.relname)
                        FROM pg_catalog.unnest($1::pg_catalog.oid[]) WITH ORDINALITY AS n(oid, number)
                             JOIN pg_catalog.pg_class c ON c.oid = n.oid
                             JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
                       ORDER BY n.number";
-        for row in self.client.query(names, &[&oids])? {
-            let name: &str = row.get(0);
-            self.client.batch_execute(&format!("ANALYZE {name}"))?;
-        }
-        Ok(())
+        let rows = self.client.query(names, &[&tables])?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// Gathers the planner's statistics of tables, by their names as in SQL.
+    ///
+    /// Each table is a transaction of its own, whose COMMIT does not wait for the disk: statistics
+    /// that a crash takes can be gathered again.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn analyze(&mut self, tables: &[String]) -> Result<()> {
+        self.client.batch_execute("SET synchronous_commit = off")?;
+        let analyzed = tables.chunks(TABLES_PER_ANALYZE).try_for_each(|some| {
+            self.client
+                .batch_execute(&format!("ANALYZE {}", some.join(", ")))
+        });
+        let reset = self.client.batch_execute("RESET synchronous_commit");
+        Ok(analyzed.and(reset)?)
     }
 
     /// Ends the session well: a new database takes its name, a private server stops, a new

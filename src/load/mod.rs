@@ -108,14 +108,15 @@ fn finish_session(
     interrupt_flag: &AtomicBool,
     report: &mut Report,
 ) -> Result<()> {
-    analyze(&mut session, loaded, options, interrupt_flag, report);
+    let names: Vec<String> = loaded.iter().map(Relation::qualified_name).collect();
+    analyze(&mut session, &names, options, interrupt_flag, report);
     session.finish()
 }
 
 /// Gathers statistics of what was loaded, unless told otherwise.
 fn analyze(
     session: &mut Session,
-    loaded: &[Relation],
+    loaded: &[String],
     options: &BuildOptions,
     interrupt_flag: &AtomicBool,
     report: &mut Report,

@@ -4,6 +4,7 @@
 mod damage;
 mod formats;
 mod inserts;
+mod many;
 mod options;
 mod scripts;
 

@@ -31,8 +31,8 @@ SELECT k.conrelid, k.conname::text,
 const DOMAIN_CHECKS: &str = r"
 WITH RECURSIVE chain AS (
     SELECT a.attrelid, a.attnum, a.attname, a.atttypid AS whole, a.atttypid AS oid, 0 AS depth
-      FROM pg_catalog.pg_attribute a
-     WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped
+      FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+     WHERE a.attrelid = ANY ($1) AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype = 'd'
     UNION ALL
     SELECT c.attrelid, c.attnum, c.attname, c.whole, t.typbasetype, c.depth + 1
       FROM chain c JOIN pg_catalog.pg_type t ON t.oid = c.oid
@@ -110,8 +110,9 @@ SELECT k.conrelid, k.conname::text, c.columns, r.relname::text,
                                    ORDER BY l.oid) AS qualified_names
          FROM pg_catalog.pg_class l
          JOIN pg_catalog.pg_namespace ln ON ln.oid = l.relnamespace
-        WHERE l.oid = k.confrelid
-           OR l.oid IN (SELECT relid FROM pg_catalog.pg_partition_tree(k.confrelid))) t
+        WHERE l.oid = ANY (ARRAY (
+              SELECT relid::pg_catalog.oid FROM pg_catalog.pg_partition_tree(k.confrelid)
+              UNION SELECT k.confrelid))) t
  WHERE k.conrelid = ANY ($1) AND k.contype = 'f' AND {enforced}
  ORDER BY k.conrelid, k.condeferred, g.tgname";
 

@@ -243,6 +243,13 @@ impl<'s> Registration<'s> {
             silenced: Vec::new(),
             ended: false,
         };
+        // Of files that are put in place it is asked again.
+        if wal_flush_suffices(
+            &registration.session.facts,
+            registration.options.expected_relations,
+        ) {
+            registration.wal_skip_kb = SMALL_RELATION_KB;
+        }
         registration.settings()?;
         registration.xid = registration.current_xid()?;
         Ok(registration)

@@ -20,6 +20,7 @@ use super::rows::{
     ArchiveMember, DumpedTable, OpenFiles, RowsPlace, input_options, origin_of_entry,
 };
 use super::select::{Selected, is_acl};
+use super::small;
 use crate::catalog::quote_ident;
 use crate::error::{Error, Place, Result};
 use crate::source::FileSource;
@@ -39,6 +40,10 @@ pub struct Arranged {
     pub before: Vec<Command>,
     /// Rows.
     pub tables: Vec<DumpedTable>,
+    /// How many relations are made, as far as the dump tells.
+    pub relations: usize,
+    /// How many of these are tables, which may have a TOAST table with its index each.
+    pub made_tables: usize,
     /// What needs the rows, in order.
     pub after: Vec<Step>,
 }
@@ -60,6 +65,8 @@ pub enum Step {
     Left(usize),
     /// Rows that are fed to the server's COPY.
     Rows(Box<DumpedTable>),
+    /// Those of a small table that this restore has made; see [`small`].
+    SmallTable(Box<DumpedTable>),
     /// Data that are SQL.
     Sql(Box<ArchiveMember>),
     /// Statements of a script, which are many.
@@ -122,32 +129,43 @@ pub fn has_statistics(selected: &[Selected<'_>]) -> bool {
     selected.iter().any(|s| s.entry.desc == "STATISTICS DATA")
 }
 
-/// The dump ids of what may be made before the rows: keys and indexes, but those of tables whose
-/// rows could not be built, and what needs these.
-fn hoisted(
-    selected: &[&Selected<'_>],
-    label: impl Fn(&Entry) -> String,
-    failed: &HashSet<RowsPlace>,
-) -> HashSet<i32> {
-    let mut kept: HashSet<i32> = HashSet::new();
-    if !failed.is_empty() {
-        let has_failed = |entry: &Entry| failed.iter().any(|(failed, _)| *failed == label(entry));
-        let of_failed = selected
-            .iter()
-            .filter(|s| s.entry.has_data && has_failed(s.entry));
-        kept.extend(of_failed.flat_map(|s| &s.entry.dependencies));
+/// Whether an entry needs one of these; it is then one of them.
+fn needs(entry: &Entry, these: &mut HashSet<i32>) -> bool {
+    let needs = entry.dependencies.iter().any(|id| these.contains(id));
+    if needs {
+        these.insert(entry.dump_id);
     }
-    let mut hoisted = HashSet::new();
-    for selected in selected.iter().filter(|s| comes_before_rows(s.entry)) {
-        let entry = selected.entry;
-        let kept_one = entry.dependencies.iter().any(|id| kept.contains(id));
-        let changed = if kept_one { &mut kept } else { &mut hoisted };
-        changed.insert(entry.dump_id);
-    }
-    hoisted
+    needs
 }
 
-/// Arranges the selected entries of an archive. The server is to judge the rows that `failed`.
+/// The dump ids of tables whose rows could not be built: their keys and indexes come behind the rows.
+fn tables_of(
+    archive: &Archive,
+    selected: &[Selected<'_>],
+    failed: &HashSet<RowsPlace>,
+) -> Vec<i32> {
+    let has_failed = |entry: &Entry| {
+        let label = archive.label(entry);
+        failed.iter().any(|(failed, _)| *failed == label)
+    };
+    let entries = selected.iter().map(|s| s.entry).filter(|e| e.has_data);
+    let of_failed = entries.filter(|entry| !failed.is_empty() && has_failed(entry));
+    of_failed
+        .flat_map(|entry| entry.dependencies.clone())
+        .collect()
+}
+
+/// Whether an entry's definition makes a relation: a table, an index, a sequence.
+fn makes_relation(selected: &Selected<'_>) -> bool {
+    selected.wanted.schema
+        && matches!(
+            selected.entry.desc.as_str(),
+            "TABLE" | "SEQUENCE" | "INDEX" | "CONSTRAINT" | "MATERIALIZED VIEW" | "VIEW"
+        )
+}
+
+/// Arranges the selected entries of an archive. `native_only` leaves no small tables to the server,
+/// which is to judge the rows that `failed`.
 ///
 /// # Errors
 /// The archive is damaged.
@@ -155,11 +173,22 @@ pub fn of_archive(
     archive: &Arc<Archive>,
     selected: &[Selected<'_>],
     options: &RestoreOptions,
+    native_only: bool,
     failed: &HashSet<RowsPlace>,
 ) -> Result<Arranged> {
+    let small = if native_only {
+        HashSet::new()
+    } else {
+        small::tables(archive, selected, options)?
+    };
     let mut emitter = Emitter::new(archive, options);
     let mut arranged = Arranged {
         before: emitter.preamble(),
+        relations: selected.iter().filter(|s| makes_relation(s)).count(),
+        made_tables: selected
+            .iter()
+            .filter(|s| makes_relation(s) && s.entry.desc == "TABLE")
+            .count(),
         ..Arranged::default()
     };
     if options.clean && !options.create {
@@ -183,10 +212,11 @@ pub fn of_archive(
         .unwrap_or(in_order.len());
     let (before, rest) = in_order.split_at(first_rows);
     let has_rows = rest.iter().any(|s| s.wanted.data && s.entry.has_data);
-    let hoisted = hoisted(rest, |entry| archive.label(entry), failed);
+    let mut behind = small.clone();
+    behind.extend(tables_of(archive, selected, failed));
     let (hoisted, rest): (Vec<&Selected<'_>>, Vec<&Selected<'_>>) = rest
         .iter()
-        .partition(|s| has_rows && hoisted.contains(&s.entry.dump_id));
+        .partition(|s| has_rows && comes_before_rows(s.entry) && !needs(s.entry, &mut behind));
     for selected in before.iter().copied().chain(hoisted) {
         arranged.before.extend(emitter.definition(selected));
     }
@@ -234,9 +264,16 @@ pub fn of_archive(
                 arranged.after.push(Step::Sql(member(entry)));
             }
             _ => {
-                if let Some(table) = copied(archive, entry, &encoding, &mut files)? {
+                let Some(table) = copied(archive, entry, &encoding, &mut files)? else {
+                    continue;
+                };
+                if !entry.dependencies.iter().any(|id| small.contains(id)) {
                     arranged.add(table);
+                    continue;
                 }
+                let before = emitter.before(entry).into_iter().map(Step::Command);
+                arranged.after.extend(before);
+                arranged.after.push(Step::SmallTable(Box::new(table)));
             }
         }
     }

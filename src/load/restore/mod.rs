@@ -20,6 +20,7 @@ mod rows;
 mod run;
 mod script;
 mod select;
+mod small;
 mod tables;
 
 use super::around::Around;
@@ -44,6 +45,7 @@ use command::{Command, CommandOrigin};
 use inserts::InsertsMember;
 use options::RestoreOptions;
 use outside::Outside;
+use pgformat::ids::Oid;
 use rows::{DumpedTable, RowsPlace};
 use run::Runner;
 use std::collections::{HashMap, HashSet};
@@ -63,8 +65,8 @@ pub struct Restored {
     pub report: Report,
     /// Errors that did not end it (`--keep-going`).
     pub errors: u64,
-    /// The tables that were loaded.
-    loaded: Vec<Relation>,
+    /// The tables that were loaded, by their names as in SQL.
+    loaded: Vec<String>,
 }
 
 /// The table of contents as pg_restore -l prints it, of the entries that are selected.
@@ -164,8 +166,10 @@ impl Work<'_> {
         let archive = Arc::new(Archive::open(&self.dump.path, &self.dump.label)?);
         let selected = select::select(&archive, self.options)?;
         let options = self.options;
-        let arranged =
-            |failed: &FailedRows| arrange::of_archive(&archive, &selected, options, failed);
+        let native_only = self.build_options.native_only;
+        let arranged = |failed: &FailedRows| {
+            arrange::of_archive(&archive, &selected, options, native_only, failed)
+        };
         let encoding = arrange::encoding(&archive);
         self.build_options.input.encoding = (encoding != "UTF8").then_some(encoding);
         self.build_options.analyze &= !arrange::has_statistics(&selected);
@@ -292,6 +296,15 @@ impl Work<'_> {
         arranged: Arranged,
         failed_rows: &FailedRows,
     ) -> Result<Restored> {
+        // Before minutes are spent on what cannot end well.
+        if session
+            .facts
+            .check_lock_capacity(arranged.relations)
+            .is_err()
+        {
+            let with_toast = arranged.relations + 2 * arranged.made_tables;
+            session.facts.check_lock_capacity(with_toast)?;
+        }
         let mut restoring = Restoring {
             options: self.options,
             arranged,
@@ -306,6 +319,7 @@ impl Work<'_> {
                 failed_rows,
             },
             left: HashMap::new(),
+            filled: Vec::new(),
         };
         let inserted: Vec<(String, Arc<InsertsMember>)> = restoring
             .arranged
@@ -329,6 +343,11 @@ impl Work<'_> {
         for error in &restoring.runner.errors {
             eprintln!("{error}");
         }
+        let oids: Vec<Oid> = loaded.iter().map(|relation| relation.oid).collect();
+        let mut loaded = session
+            .names_of(&oids)
+            .unwrap_or_else(|_| loaded.iter().map(Relation::qualified_name).collect());
+        loaded.append(&mut restoring.filled);
         Ok(Restored {
             report,
             errors: restoring.runner.errors.len() as u64,
@@ -361,6 +380,8 @@ struct Restoring<'a> {
     runner: Runner<'a>,
     /// Tables whose rows the server must take, with the reason; by their numbers.
     left: HashMap<usize, (DumpedTable, String)>,
+    /// The small tables that the server's COPY has filled, by their names.
+    filled: Vec<String>,
 }
 
 impl Restoring<'_> {
@@ -378,7 +399,13 @@ impl Restoring<'_> {
             },
             Step::Rows(table) => {
                 let reason = "statements before it may need the rows before them";
-                self.rows(registration, report, &table, reason.to_owned())
+                self.rows(registration, report, &table, reason.to_owned(), false)
+            }
+            Step::SmallTable(table) => {
+                let reason = small::REASON.to_owned();
+                self.rows(registration, report, &table, reason, true)?;
+                self.filled.extend(table.target.map(|target| target.table));
+                Ok(())
             }
             Step::Sql(member) => {
                 let entry = &member.entry;
@@ -421,7 +448,7 @@ impl Restoring<'_> {
         reason: String,
     ) -> Result<()> {
         let Some(inserted) = table.inserted.take() else {
-            return self.rows(registration, report, &table, reason);
+            return self.rows(registration, report, &table, reason, false);
         };
         self.step(registration, report, *inserted.otherwise)?;
         let inserts = &inserted.member.inserts;
@@ -437,6 +464,7 @@ impl Restoring<'_> {
         report: &mut Report,
         table: &DumpedTable,
         reason: String,
+        freeze: bool,
     ) -> Result<()> {
         if let Some(name) = &table.entry_name {
             self.runner.tell_of_data("TABLE DATA", name);
@@ -444,7 +472,7 @@ impl Restoring<'_> {
         let interrupted = self.runner.interrupted;
         let disable_triggers = self.options.disable_triggers;
         let copied = self.runner.attempt(registration, |registration| {
-            tables::feed(registration, table, disable_triggers, interrupted)
+            tables::feed(registration, table, freeze, disable_triggers, interrupted)
         })?;
         if let Some(copied) = copied {
             report.tables.push(tables::report(table, reason, copied));
@@ -504,7 +532,7 @@ impl Restoring<'_> {
 impl Around for Restoring<'_> {
     fn relations(&self) -> usize {
         // A heap, a TOAST table with its index, and a key.
-        self.arranged.tables.len() * 4
+        (self.arranged.tables.len() * 4).max(self.arranged.relations)
     }
 
     fn before(&mut self, registration: &mut Registration<'_>) -> Result<Vec<SourceSpec>> {

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many commands, and bytes of them, are sent at once.
-const BATCH_COMMANDS: usize = 100;
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_COMMANDS: usize = 1000;
+const BATCH_BYTES: usize = 1 << 20;
 
 const SAVEPOINT: &str = "SAVEPOINT pgpagewrite_restore";
 const RELEASE: &str = "RELEASE SAVEPOINT pgpagewrite_restore";

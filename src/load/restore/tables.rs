@@ -283,13 +283,15 @@ fn missing(table: &DumpedTable) -> Error {
     })
 }
 
-/// Feeds rows to the server's COPY, with the table's triggers or without; rows and bytes.
+/// Feeds rows to the server's COPY, with FREEZE for a table that this transaction has made, with the
+/// table's triggers or without; rows and bytes.
 ///
 /// # Errors
 /// The server's, with the line.
 pub fn feed(
     registration: &mut Registration<'_>,
     table: &DumpedTable,
+    freeze: bool,
     disable_triggers: bool,
     interrupted: &AtomicBool,
 ) -> Result<(u64, u64)> {
@@ -304,7 +306,7 @@ pub fn feed(
     let client = registration.client();
     // Rows are as they were when they were dumped.
     let encoding = source.input.encoding.as_deref().unwrap_or("UTF8");
-    let statement = with_encoding(&table.statement, encoding);
+    let statement = with_options(&table.statement, encoding, freeze);
     let target = table.target.as_ref().filter(|_| disable_triggers);
     let Some(target) = target else {
         return server_copy::copy_input(client, &statement, &feed, interrupted);
@@ -316,11 +318,14 @@ pub fn feed(
     Ok(copied)
 }
 
-/// pg_dump's statement has no options, so that the encoding can be said.
-fn with_encoding(statement: &str, encoding: &str) -> String {
+/// pg_dump's statement has no options, so that the encoding can be said, and FREEZE.
+fn with_options(statement: &str, encoding: &str, freeze: bool) -> String {
+    let encoding = (encoding != "UTF8").then(|| format!("ENCODING '{encoding}'"));
+    let freeze = freeze.then(|| "FREEZE".to_owned());
+    let options: Vec<String> = encoding.into_iter().chain(freeze).collect();
     let plain = statement.to_ascii_uppercase().ends_with("FROM STDIN");
-    if plain && encoding != "UTF8" {
-        format!("{statement} WITH (ENCODING '{encoding}')")
+    if plain && !options.is_empty() {
+        format!("{statement} WITH ({})", options.join(", "))
     } else {
         statement.to_owned()
     }

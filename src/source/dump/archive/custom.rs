@@ -84,6 +84,33 @@ impl Blocks {
         }
     }
 
+    /// How many bytes are stored of each entry's data: up to where the next one's begin.
+    pub fn stored_bytes(&self, archive: &Archive) -> Result<HashMap<i32, u64>> {
+        let path = &archive.path;
+        let end = path
+            .metadata()
+            .map_err(|e| Error::io("stat file", path, &e))?
+            .len();
+        let mut places = archive
+            .entries
+            .iter()
+            .filter_map(|entry| match entry.place {
+                EntryPlace::Offset(Some(pos)) => Some(Ok((pos, entry.dump_id))),
+                EntryPlace::Offset(None) => {
+                    Some(self.find(archive, entry).map(|pos| (pos, entry.dump_id)))
+                }
+                _ => None,
+            })
+            .collect::<Result<Vec<_>>>()?;
+        places.sort_unstable();
+        let ends = places.iter().skip(1).map(|(pos, _)| *pos).chain([end]);
+        Ok(places
+            .iter()
+            .zip(ends)
+            .map(|((pos, id), end)| (*id, end.saturating_sub(*pos)))
+            .collect())
+    }
+
     /// The archive's file, at the first block of an entry.
     fn at_entry(&self, archive: &Archive, entry: &Entry, kind: u8) -> Result<Input> {
         let pos = match entry.place {

@@ -96,6 +96,12 @@ pub fn plain_file(directory: &Path, name: &str) -> Result<Option<(PathBuf, u64, 
     Ok(Some((path, 0, metadata.len())))
 }
 
+/// The length of a file as it lies there.
+pub fn stored_bytes(directory: &Path, name: &str) -> Option<u64> {
+    let (path, _) = find(directory, name).ok()?;
+    path.metadata().ok().map(|m| m.len())
+}
+
 /// Goes through the large objects that a list names.
 pub fn large_objects(
     directory: &Path,

@@ -15,6 +15,7 @@ mod primitives;
 mod tar;
 mod toc;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -276,6 +277,30 @@ impl Archive {
             }
             _ => Ok(None),
         }
+    }
+
+    /// How many bytes are stored of an entry's data, by dump ids; of one that is not told nothing is
+    /// known.
+    ///
+    /// # Errors
+    /// The archive cannot be read or is damaged.
+    pub fn stored_bytes(&self) -> Result<HashMap<i32, u64>> {
+        if let Container::Custom(blocks) = &self.container {
+            return blocks.stored_bytes(self);
+        }
+        let bytes_of = |entry: &Entry| match (&self.container, &entry.place) {
+            (Container::Directory, EntryPlace::File(name)) => {
+                directory::stored_bytes(&self.path, name)
+            }
+            (Container::Tar(members), EntryPlace::File(name)) => {
+                members.place(&self.label, name).ok().map(|(_, len)| len)
+            }
+            _ => None,
+        };
+        let entries = self.entries.iter().filter(|e| e.has_data);
+        Ok(entries
+            .filter_map(|e| Some((e.dump_id, bytes_of(e)?)))
+            .collect())
     }
 
     /// The large objects of a `BLOBS` entry: `each` gets their OIDs and bytes, in order.
