@@ -427,7 +427,6 @@ fn native_plan(
             server.encoding
         ));
     }
-    let is_binary = inputs.iter().any(|i| i.format.kind == Kind::Binary);
     let encoders = relation
         .columns
         .iter()
@@ -440,12 +439,6 @@ fn native_plan(
             }
             let encoder = Encoder::of_type(description, column.typmod, settings)
                 .map_err(|reason| format!("column {}: {reason}", column.name))?;
-            if is_binary && !encoder.receives() {
-                return Err(format!(
-                    "column {}: the binary format of {} is not read natively",
-                    column.name, column.type_name
-                ));
-            }
             Ok(Some(encoder))
         })
         .collect::<Result<Vec<_>, String>>()?;
