@@ -14,7 +14,7 @@ use super::built::BuiltTable;
 use super::plan::{self, How, InputPlan, NativePlan, Part, TablePlan, constraint_names};
 use super::report::{ConstraintKind, ConstraintReport};
 use crate::catalog::{DomainCheck, Index};
-use crate::cluster::register::{CheckMeans, Registration, RowChecks, Violation};
+use crate::cluster::register::{Registration, RowChecks, ServerMeans, Violation};
 use crate::error::{Class, Error, Place, Result};
 use std::time::{Duration, Instant};
 
@@ -86,8 +86,8 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn means(&self) -> CheckMeans {
-        CheckMeans {
+    pub(super) fn means(&self) -> ServerMeans {
+        ServerMeans {
             workers: self.options.jobs,
             memory_bytes: self.options.memory_bytes,
         }

@@ -54,7 +54,10 @@ use pgformat::ids::Oid;
 use plan::{How, IndexPlan, NativePlan, ServerView, TablePlan};
 use postgres::Client;
 use progress::Progress;
-use report::{AskedReport, By, ConstraintReport, IndexReport, Report, TableReport, VerbTimes};
+use report::{
+    AskedReport, By, ConstraintReport, IndexReport, MaintenanceReport, Report, TableReport,
+    VerbTimes,
+};
 use source_spec::SourceSpec;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -289,6 +292,11 @@ impl<'o> Build<'o> {
         let checked_rows = self.check_rows(&mut registration, tables, &built)?;
         let rows = self.by_the_server(&mut registration, tables, &built)?;
         let checked_references = self.check_references(&mut registration, tables, &built)?;
+        let restores = around.as_ref().is_some_and(|around| around.has_post_data());
+        if restores || staged_server_index(tables, &built) {
+            let (memory, workers) = registration.maintenance()?;
+            self.report.maintenance = Some(MaintenanceReport { memory, workers });
+        }
         if let Some(around) = around {
             around.after(&mut registration, &mut self.report)?;
         }
@@ -347,6 +355,7 @@ impl<'o> Build<'o> {
                 bypass_wal: self.options.wal == WalMode::Bypass,
                 lock_wait: self.options.lock_timeout,
                 expected_relations,
+                means: Some(self.means()),
                 progress: Box::new(move |event| {
                     if let Event::Waiting {
                         table,
@@ -525,6 +534,19 @@ fn to_analyze(tables: Vec<TablePlan>) -> Vec<Relation> {
 /// Whether a table is part of the registration: a leaf that has no rows is left as it is.
 fn is_taken(table: &TablePlan, built: Option<&BuiltTable>) -> bool {
     table.part.has_inputs() || built.is_some_and(|built| built.rows > 0)
+}
+
+/// Whether the server builds an index of a table that is taken.
+fn staged_server_index(tables: &[TablePlan], built: &[Option<BuiltTable>]) -> bool {
+    let mut pairs = tables.iter().zip(built);
+    pairs.any(|(table, built)| match &table.how {
+        How::Native(native) if is_taken(table, built.as_ref()) => {
+            plan::server_indexes(&table.relation, native)
+                .next()
+                .is_some()
+        }
+        _ => false,
+    })
 }
 
 /// The sources by table, tables in the order of their first source.

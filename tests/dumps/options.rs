@@ -4,7 +4,7 @@ use super::{
     NOTHING, OURS, SOURCE, THEIRS, assert_same, build, dumped, fresh, objects, server_with_kinds,
 };
 use std::fs;
-use support::run;
+use support::{Server, run};
 
 #[test]
 fn lists_are_printed_as_pg_restore_prints_them() {
@@ -222,4 +222,29 @@ fn tables_that_could_not_be_made_get_no_rows_on_demand() {
         assert_eq!(server.value(OURS, "SELECT count(*) FROM shop.parent"), rows);
         assert_eq!(server.value(OURS, "SELECT count(*) FROM shop.wide"), "200");
     }
+}
+
+#[test]
+fn what_a_restore_builds_from_the_rows_has_a_share_of_the_memory() {
+    let server = Server::start(15, &[("wal_level", "minimal"), ("fsync", "off")]);
+    server.execute("postgres", &format!("CREATE DATABASE {SOURCE}"));
+    server.execute(
+        SOURCE,
+        "CREATE TABLE t (a int);
+         INSERT INTO t VALUES (1);
+         CREATE FUNCTION told(a int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+           BEGIN
+             RAISE LOG 'in force for %: %', current_database(),
+                       current_setting('maintenance_work_mem');
+             RETURN a;
+           END $$;
+         CREATE MATERIALIZED VIEW m AS SELECT * FROM t;
+         CREATE INDEX m_told ON m (told(a))",
+    );
+    let dump = dumped(&server, 15, "told.dump", &["-Fc"]);
+    fresh(&server, OURS);
+    let text = build(&server, OURS, &["--memory", "1GB"], &dump).expect_success();
+    let told = format!("in force for {OURS}: 512MB\n");
+    assert!(server.log().contains(&told), "{}", server.log());
+    assert!(text.contains("with maintenance_work_mem 512MB"), "{text}");
 }
