@@ -210,16 +210,19 @@ impl<'o> Build<'o> {
             Some(directory) => Staging::in_directory(&facts, directory)?,
         };
         let progress = Progress::new(self.options.progress, total_bytes(&tables));
+        // A session that is not in a transaction has nothing else to do meanwhile.
+        let (in_transaction, idle) = match (&mut registration, &mut lent) {
+            (Some(registration), _) => (Some(registration.client()), None),
+            (None, Some(session)) if stage_only.is_some() => (Some(session.client()), None),
+            (None, session) => (None, session.as_mut()),
+        };
         let (built, checkpointed) = std::thread::scope(|scope| {
             // Where the build is short this spares the registration the wait; where it is long
             // the checkpoint is made again.
-            let checkpoint = lent
-                .as_mut()
-                .filter(|_| tables.len() <= FEW_TABLES && stage_only.is_none())
+            let checkpoint = idle
+                .filter(|_| tables.len() <= FEW_TABLES)
                 .map(|session| scope.spawn(|| session.checkpoint()));
-            let server = registration
-                .as_mut()
-                .map(|registration| ServerLine::new(registration.client()));
+            let server = in_transaction.map(ServerLine::new);
             let supplies = Supplies {
                 settings: view.settings.as_ref().ok(),
                 server: server.as_ref().map(|server| server as &dyn Ask),
@@ -242,7 +245,8 @@ impl<'o> Build<'o> {
         })?;
         checkpointed?;
         if let Some(directory) = stage_only {
-            self.finish_stage(&facts, staging, directory, &tables, built)?;
+            let session = lent.take().expect("a stage begins no registration");
+            self.finish_stage(session, staging, directory, &tables, built)?;
             self.report.build = begun.elapsed();
             return Ok((self.report, Vec::new()));
         }
@@ -326,21 +330,33 @@ impl<'o> Build<'o> {
         tables: &mut [TablePlan],
         settings: &Settings,
     ) -> Result<()> {
-        if defaults::needs_transaction(tables)
-            && let Some(session) = lent.take()
-        {
-            *registration = Some(self.begin(session, relation_count(tables))?);
-        }
-        let in_transaction = registration.is_some();
+        let in_transaction = self.begin_values(registration, lent, tables)?;
         let client = connection(registration, lent);
         defaults::prepare(client, in_transaction, tables, settings)?;
         // What could not be evaluated is asked for with the first row.
-        if defaults::needs_transaction(tables)
-            && let Some(session) = lent.take()
-        {
-            *registration = Some(self.begin(session, relation_count(tables))?);
-        }
+        self.begin_values(registration, lent, tables)?;
         Ok(())
+    }
+
+    /// Begins the transaction that gives values to rows, if one is needed and there is none: the
+    /// load's own, or of a stage, which has no other. Whether there is one.
+    fn begin_values<'s>(
+        &self,
+        registration: &mut Option<Registration<'s>>,
+        lent: &mut Option<&'s mut Session>,
+        tables: &[TablePlan],
+    ) -> Result<bool> {
+        if !defaults::needs_transaction(tables) {
+            return Ok(registration.is_some());
+        }
+        if self.options.stage_only.is_none() {
+            if let Some(session) = lent.take() {
+                *registration = Some(self.begin(session, relation_count(tables))?);
+            }
+        } else if let Some(session) = lent {
+            register::begin_values(session)?;
+        }
+        Ok(true)
     }
 
     fn begin<'s>(

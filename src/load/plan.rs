@@ -35,6 +35,9 @@ pub struct TablePlan {
     pub relation: Relation,
     /// Its inputs in the order of the command line.
     pub inputs: Vec<InputPlan>,
+    /// The attributes that its first input gives, in the order of the fields; `None` when it has no
+    /// input.
+    pub fields: Option<Vec<usize>>,
     /// Who loads it.
     pub how: How,
     /// Things the report must say of it.
@@ -215,6 +218,7 @@ pub fn plan_table(
     };
     let table = TablePlan {
         relation,
+        fields: inputs.first().map(|input| input.fields.clone()),
         inputs,
         how,
         notes,
@@ -248,6 +252,7 @@ fn plan_leaves(
         Ok(TablePlan {
             relation: leaf,
             inputs: Vec::new(),
+            fields: None,
             how: How::Native(Box::new(native)),
             notes: Vec::new(),
             part: Part::Leaf { root },

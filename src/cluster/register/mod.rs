@@ -43,7 +43,7 @@ use postgres::Client;
 pub use check::{RowChecks, ServerMeans, Violation};
 pub use commit::Committed;
 pub use empty::refuse_unemptyable;
-pub use sequences::SequenceMove;
+pub use sequences::{SequenceMove, begin_values, keep_values};
 
 use super::facts::{Consumers, Facts, WalLevel};
 use super::journal::JournalOnDisk;
