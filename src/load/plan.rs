@@ -539,11 +539,11 @@ fn input_encoding(server: &ServerView<'_>, option: Option<&str>) -> Result<Input
             let to = Charset::by_name(name).ok_or_else(not_native)?;
             (Some(Conversion::ToSingle(ToCharset::new(to))), database)
         }
-        (Some(_), Encoding::Utf8) => {
+        (Some(Encoding::SingleByte(_)), Encoding::Utf8) => {
             let from = Charset::by_name(name).ok_or_else(not_native)?;
             (Some(Conversion::FromSingle(from)), database)
         }
-        (None, Encoding::Utf8) => {
+        (None | Some(Encoding::Euc(_)), Encoding::Utf8) => {
             let map = server.input_map.ok_or_else(not_native)?;
             (Some(Conversion::FromMulti(Arc::clone(map))), database)
         }
