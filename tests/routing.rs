@@ -417,13 +417,15 @@ fn the_plan_names_the_leaves() {
     )
     .expect_success();
     for name in [
-        "public.t\n",
-        "public.t_1",
-        "public.t_2_rest_0",
-        "public.t_rest",
+        "public.t: native\n",
+        "partition public.t_1: native\n",
+        "partition public.t_2_rest_0: native\n",
+        "partition public.t_rest: native\n",
     ] {
-        let name = name.trim_end();
         assert!(plan.contains(name), "{name} in {plan}");
     }
+    // How many of the rows a leaf has is not said.
+    assert_eq!(plan.matches("about 1 rows").count(), 1, "{plan}");
+    assert!(!plan.contains("about 0 rows"), "{plan}");
     assert_eq!(server.value(DB, "SELECT count(*) FROM t"), "0");
 }
