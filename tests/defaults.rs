@@ -472,7 +472,7 @@ fn now_is_the_transaction_of_the_load_for_every_table() {
         let report = support::run(&mut command).expect_success();
         // The server's COPY is in that transaction, too.
         assert!(
-            report.contains("loaded by the server's COPY: column s: type int4range"),
+            report.contains("loaded by the server: column s: type int4range"),
             "{report}"
         );
         let row = server.value(
