@@ -250,3 +250,45 @@ fn a_null_that_a_domain_refuses_is_told_with_its_column() {
     let stderr = build(&server, "t", b"1,2,3\nx,,3\n").expect_failure(1);
     assert!(stderr.contains("line 2, column a: \"x\""), "{stderr}");
 }
+
+#[test]
+fn binary_files_with_types_of_users_arrays_and_addresses_load_natively() {
+    let server = server();
+    server.execute(
+        DB,
+        "CREATE TYPE mood AS ENUM ('sad', 'ok');
+         CREATE DOMAIN code AS varchar(3) CHECK (VALUE <> 'bad');
+         CREATE TABLE t (id int PRIMARY KEY, m mood, c code, l int[], n text[], w mood[],
+                         i inet, j cidr, b bit(5), v varbit);
+         CREATE TABLE s (LIKE t);
+         INSERT INTO s SELECT n, CASE n % 3 WHEN 0 THEN 'sad' WHEN 1 THEN 'ok' END::mood,
+                              'c' || n % 90, ARRAY[[n, NULL], [-n, 7]], ARRAY[n::text, repeat('x', n)],
+                              '{sad,NULL,ok}', inet '10.0.0.0/9' + n, '2001:db8::/32',
+                              n::bit(5), n::bit(9)::varbit
+                         FROM generate_series(1, 3000) n",
+    );
+    let path = server.dir().join("all.bin");
+    server.execute(
+        DB,
+        &format!("COPY s TO '{}' (FORMAT binary)", path.display()),
+    );
+    let load = |path: &std::path::Path| {
+        let mut command = command(&server);
+        command.args(["--native-only", "--truncate", "--format", "binary"]);
+        command.arg(format!("t={}", path.display()));
+        support::run(&mut command)
+    };
+    load(&path).expect_success();
+    let differ = "SELECT count(*) FROM ((TABLE s EXCEPT ALL TABLE t) UNION ALL
+                                        (TABLE t EXCEPT ALL TABLE s)) d";
+    assert_eq!(server.value(DB, differ), "0");
+    assert_eq!(server.value(DB, "SELECT count(*) FROM t"), "3000");
+    // The domain's condition holds for what is received, too.
+    let bytes = std::fs::read(&path).expect("the file");
+    let at = bytes.windows(3).position(|b| b == b"c33").expect("row 33");
+    let bad = [&bytes[..at], b"bad", &bytes[at + 3..]].concat();
+    let ran = load(&put(&server, "bad.bin", &bad));
+    assert_eq!(ran.sqlstate(), Some("23514"), "{}", ran.stderr);
+    let stderr = ran.expect_failure(1);
+    assert!(stderr.contains("bad.bin, line 33, column c"), "{stderr}");
+}

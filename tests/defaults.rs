@@ -319,6 +319,93 @@ fn generated_columns_may_use_defaults_sequences_collations_and_functions() {
     prove(schema, "(n, \"V\")", &input, "", &[]);
 }
 
+/// Types of users.
+const TYPES: &str = "
+    CREATE TYPE mood AS ENUM ('sad', 'ok', 'h\u{e9}');
+    CREATE DOMAIN code AS varchar(5) DEFAULT 'dflt' CHECK (VALUE <> 'bad');
+    CREATE DOMAIN finer AS code CHECK (length(VALUE) < 5);
+    CREATE DOMAIN price AS numeric(7,2) NOT NULL;
+    CREATE DOMAIN list AS int[] CHECK (array_length(VALUE, 1) < 4);";
+
+#[test]
+fn defaults_of_domains_enums_arrays_and_networks_are_stored_as_copy_stores_them() {
+    let schema = "
+        CREATE TABLE t (
+            id int PRIMARY KEY, v text,
+            a code, b code DEFAULT 'abc', c finer DEFAULT 'c   ', d price DEFAULT 3.456,
+            e list DEFAULT '{1,2}', f list, g mood DEFAULT 'ok', h mood[] DEFAULT '{h\u{e9},NULL}',
+            i inet DEFAULT '10.0.0.1/8', j cidr DEFAULT inet '10.0.0.0/8', k bit(3) DEFAULT B'101',
+            l varbit(4) DEFAULT B'11', m text[] DEFAULT ARRAY['a', repeat('long ', 700)],
+            n code[] DEFAULT NULL, o numeric(5,1)[] DEFAULT '{1.25,2}', p timestamptz(0)[],
+            q int4 GENERATED ALWAYS AS (id * 2) STORED, r price GENERATED ALWAYS AS (id / 8.0) STORED
+        )";
+    let schema = format!("{TYPES} {}", schema.replace("n code[] DEFAULT NULL, ", ""));
+    prove(&schema, "(id, v)", &unique_lines(3000), "", &[]);
+}
+
+#[test]
+fn domains_of_volatile_defaults_are_asked_for_row_by_row() {
+    let schema = format!(
+        "{TYPES} CREATE SEQUENCE seen;
+         CREATE FUNCTION next_code() RETURNS text VOLATILE LANGUAGE sql
+             AS $$ SELECT 'c' || nextval('seen') % 1000 -- volatile
+             $$;
+         CREATE TABLE t (id int PRIMARY KEY, v text, c code DEFAULT next_code(),
+                         m mood DEFAULT CASE WHEN length(next_code()) > 3 THEN 'ok' ELSE 'sad' END
+                                        ::mood,
+                         l list DEFAULT ARRAY[length(next_code()), 7])"
+    );
+    prove(&schema, "(id, v)", &unique_lines(3000), "", &[]);
+}
+
+/// As [`lines`], with a number that no other has.
+fn unique_lines(rows: usize) -> String {
+    let mut input = String::new();
+    for i in 0..rows {
+        writeln!(input, "{i},{}", "text ".repeat(i % 40)).expect("a String");
+    }
+    input
+}
+
+#[test]
+fn defaults_that_a_domain_or_a_length_refuses_are_refused_as_copy_refuses_them() {
+    support::each_version(&[], |server| {
+        server.execute(
+            DB,
+            &format!(
+                "{TYPES}
+                 CREATE DOMAIN short AS code CHECK (VALUE <> 'none');
+                 CREATE DOMAIN bad_by_itself AS int DEFAULT -1 CHECK (VALUE > 0);
+                 CREATE TABLE t0 (n int, c code DEFAULT 'bad');
+                 CREATE TABLE t1 (n int, c code DEFAULT 'abcdef');
+                 CREATE TABLE t2 (n int, c short DEFAULT 'abcdef');
+                 CREATE TABLE t3 (n int, c bad_by_itself);
+                 CREATE TABLE t4 (n int, c bit(3) DEFAULT B'10101');
+                 CREATE TABLE t5 (n int, c varbit(3) DEFAULT B'10101');
+                 CREATE TABLE t6 (n int, c price DEFAULT 1234567);
+                 CREATE TABLE t7 (n int, c price DEFAULT nullif(1, 1));
+                 CREATE TABLE t8 (n int, c list DEFAULT '{{1,2,3,4}}')"
+            ),
+        );
+        let path = put(server, "input.csv", b"1\n2\n");
+        for table in ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8"] {
+            let copied = server
+                .connect(DB)
+                .batch_execute(&format!(
+                    "COPY {table}(n) FROM '{}' (FORMAT csv)",
+                    path.display()
+                ))
+                .expect_err(table);
+            let theirs = copied.as_db_error().expect("the server's error");
+            let stderr =
+                build(server, &[&format!("{table}(n)={}", path.display())]).expect_failure(1);
+            let told = format!("ERROR {}: {}\n", theirs.code().code(), theirs.message());
+            assert!(stderr.starts_with(&told), "{table}: {stderr}{told}");
+            assert!(stderr.contains("input.csv, line 1"), "{table}: {stderr}");
+        }
+    });
+}
+
 #[test]
 fn functions_of_the_user_are_called_row_by_row_in_the_order_of_the_input() {
     let schema = "
@@ -385,7 +472,7 @@ fn now_is_the_transaction_of_the_load_for_every_table() {
         let report = support::run(&mut command).expect_success();
         // The server's COPY is in that transaction, too.
         assert!(
-            report.contains("loaded by the server's COPY: column s: type int4range"),
+            report.contains("loaded by the server: column s: type int4range"),
             "{report}"
         );
         let row = server.value(
@@ -691,7 +778,8 @@ fn what_pages_cannot_tell_goes_through_the_servers_copy_with_the_reason() {
         "CREATE TABLE row (n int, g oid GENERATED ALWAYS AS (tableoid) STORED);
          CREATE SEQUENCE s;
          CREATE TABLE beside (n int, id int DEFAULT nextval('s'), c text DEFAULT 'c' || currval('s'));
-         CREATE TABLE alone (n int, c text DEFAULT 'c' || nextval('s'))",
+         CREATE TABLE alone (n int, c text DEFAULT 'c' || nextval('s'));
+         CREATE TABLE cut (n int, c varchar(3)[] DEFAULT '{abcdef}')",
     );
     let path = put(&server, "input.csv", b"1\n2\n");
     for (table, reason) in [
@@ -699,6 +787,10 @@ fn what_pages_cannot_tell_goes_through_the_servers_copy_with_the_reason() {
         (
             "beside",
             "the default of column c looks at a sequence that other columns draw from",
+        ),
+        (
+            "cut",
+            "column c, which takes its default, is of type character varying(3)[]",
         ),
     ] {
         let source = format!("{table}(n)={}", path.display());

@@ -13,7 +13,7 @@ pub use constraints::{Check, DomainCheck, ForeignKey, ReferencedTable};
 pub use native_index::KeyOrders;
 pub use partitions::PartitionTree;
 
-use crate::types::TypeDescription;
+use crate::types::{TypeDescription, TypeKind};
 use pgformat::datum::text;
 use pgformat::ids::Oid;
 use pgformat::layout::AttributeLayout;
@@ -204,6 +204,19 @@ pub struct Column {
 }
 
 impl Column {
+    /// The type and the modifier of its values, below all domains.
+    pub fn base_type(&self) -> (Oid, i32) {
+        let (mut type_oid, mut typmod) = (self.type_oid, self.typmod);
+        let mut description = self.description.as_deref();
+        while let Some(TypeKind::Domain(domain)) = description.map(|d| &d.kind) {
+            type_oid = domain.base.oid;
+            // The outermost modifier holds; only one of the domains can have it.
+            typmod = typmod.max(domain.typmod);
+            description = Some(&domain.base);
+        }
+        (type_oid, typmod)
+    }
+
     /// Whether a later reading describes the same column; labels that its enum has gained do not
     /// count.
     pub fn same_description(&self, later: &Column) -> bool {

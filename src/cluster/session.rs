@@ -37,6 +37,8 @@ pub struct Session {
     pub lock_wait: Duration,
     /// What an earlier run that died had left, and what was done about it.
     pub recovered: Recovered,
+    /// It is in the transaction of [`super::register::begin_values`].
+    pub(super) gives_values: bool,
     conninfo: Conninfo,
     new_database: Option<NewDatabase>,
     server: Option<PrivateServer>,
@@ -73,6 +75,7 @@ impl Session {
             facts,
             lock_wait: DEFAULT_LOCK_WAIT,
             recovered: Recovered::default(),
+            gives_values: false,
             conninfo,
             new_database,
             server,

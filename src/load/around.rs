@@ -14,6 +14,11 @@ pub(super) trait Around {
         0
     }
 
+    /// Whether the server may build something from the rows when they are in place.
+    fn has_post_data(&self) -> bool {
+        false
+    }
+
     /// Makes the tables, and says what is loaded into them.
     fn before(&mut self, registration: &mut Registration<'_>) -> Result<Vec<SourceSpec>>;
 

@@ -12,10 +12,10 @@
 
 use super::Build;
 use super::built::BuiltTable;
-use super::plan::{self, How, InputPlan, NativePlan, Part, TablePlan, constraint_names};
+use super::plan::{self, How, NativePlan, Part, TablePlan, constraint_names};
 use super::report::{ConstraintKind, ConstraintReport};
 use crate::catalog::{DomainCheck, Index};
-use crate::cluster::register::{CheckMeans, Registration, RowChecks, Violation};
+use crate::cluster::register::{Registration, RowChecks, ServerMeans, Violation};
 use crate::error::{Class, Error, Place, Result};
 use std::time::{Duration, Instant};
 
@@ -90,8 +90,8 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn means(&self) -> CheckMeans {
-        CheckMeans {
+    pub(super) fn means(&self) -> ServerMeans {
+        ServerMeans {
             workers: self.options.jobs,
             memory_bytes: self.options.memory_bytes,
         }
@@ -157,9 +157,9 @@ fn row_checks(table: &TablePlan) -> RowChecks<'_> {
         .filter(|check| !is_null_unchecked(table, check))
         .collect();
     // COPY meets them in the order of the fields, then come defaults.
-    if let Some(input) = table.inputs.first() {
+    if let Some(fields) = &table.fields {
         let field = |check: &DomainCheck| {
-            let fields = &mut input.fields.iter();
+            let fields = &mut fields.iter();
             fields.position(|field| *field + 1 == check.attnum as usize)
         };
         domains.sort_by_key(|check| field(check).unwrap_or(usize::MAX));
@@ -178,19 +178,16 @@ fn checks_bounds(table: &TablePlan) -> bool {
 }
 
 /// Whether the column of a constraint is null in all rows since the input does not have it: COPY
-/// holds such a null against nothing.
+/// holds such a null against nothing. Where it matters all inputs have the same columns.
 fn is_null_unchecked(table: &TablePlan, check: &DomainCheck) -> bool {
     let attribute = check.attnum as usize - 1;
     let column = &table.relation.columns[attribute];
-    let in_input = |input: &InputPlan| input.fields.contains(&attribute);
-    column.default.is_none() && !table.inputs.is_empty() && !table.inputs.iter().any(in_input)
-}
-
-/// A constraint of a domain that is not held against the nulls of its column.
-pub(super) fn null_unchecked(table: &TablePlan) -> Option<&DomainCheck> {
-    let checks = table.relation.features.domain_checks.iter();
-    let mut checks = checks.filter(|_| checks_constraints(table));
-    checks.find(|check| is_null_unchecked(table, check))
+    let is_given = |fields: &Vec<usize>| fields.contains(&attribute);
+    column.default.is_none()
+        && table
+            .fields
+            .as_ref()
+            .is_some_and(|fields| !is_given(fields))
 }
 
 /// Whether a table is loaded natively and its constraints are not trusted.

@@ -54,7 +54,10 @@ use pgformat::ids::Oid;
 use plan::{How, IndexPlan, NativePlan, ServerView, TablePlan};
 use postgres::Client;
 use progress::Progress;
-use report::{AskedReport, By, ConstraintReport, IndexReport, Report, TableReport, VerbTimes};
+use report::{
+    AskedReport, By, ConstraintReport, IndexReport, MaintenanceReport, Report, TableReport,
+    VerbTimes,
+};
 use source_spec::SourceSpec;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -208,16 +211,19 @@ impl<'o> Build<'o> {
             Some(directory) => Staging::in_directory(&facts, directory)?,
         };
         let progress = Progress::new(self.options.progress, total_bytes(&tables));
+        // A session that is not in a transaction has nothing else to do meanwhile.
+        let (in_transaction, idle) = match (&mut registration, &mut lent) {
+            (Some(registration), _) => (Some(registration.client()), None),
+            (None, Some(session)) if stage_only.is_some() => (Some(session.client()), None),
+            (None, session) => (None, session.as_mut()),
+        };
         let (built, checkpointed) = std::thread::scope(|scope| {
             // Where the build is short this spares the registration the wait; where it is long
             // the checkpoint is made again.
-            let checkpoint = lent
-                .as_mut()
-                .filter(|_| tables.len() <= FEW_TABLES && stage_only.is_none())
+            let checkpoint = idle
+                .filter(|_| tables.len() <= FEW_TABLES)
                 .map(|session| scope.spawn(|| session.checkpoint()));
-            let server = registration
-                .as_mut()
-                .map(|registration| ServerLine::new(registration.client()));
+            let server = in_transaction.map(ServerLine::new);
             let supplies = Supplies {
                 settings: view.settings.as_ref().ok(),
                 server: server.as_ref().map(|server| server as &dyn Ask),
@@ -240,7 +246,8 @@ impl<'o> Build<'o> {
         })?;
         checkpointed?;
         if let Some(directory) = stage_only {
-            self.finish_stage(&facts, staging, directory, &tables, built)?;
+            let session = lent.take().expect("a stage begins no registration");
+            self.finish_stage(session, staging, directory, &tables, built)?;
             self.report.build = begun.elapsed();
             return Ok((self.report, Vec::new()));
         }
@@ -289,6 +296,11 @@ impl<'o> Build<'o> {
         registration.move_sequences(&sequence_moves(tables, &built))?;
         let checked_rows = self.check_rows(&mut registration, tables, &built)?;
         let rows = self.by_the_server(&mut registration, tables, &built)?;
+        let restores = around.as_ref().is_some_and(|around| around.has_post_data());
+        if restores || staged_server_index(tables, &built) {
+            let (memory, workers) = registration.maintenance()?;
+            self.report.maintenance = Some(MaintenanceReport { memory, workers });
+        }
         if let Some(around) = around {
             around.after(&mut registration, &mut self.report)?;
         }
@@ -319,21 +331,33 @@ impl<'o> Build<'o> {
         tables: &mut [TablePlan],
         settings: &Settings,
     ) -> Result<()> {
-        if defaults::needs_transaction(tables)
-            && let Some(session) = lent.take()
-        {
-            *registration = Some(self.begin(session, relation_count(tables))?);
-        }
-        let in_transaction = registration.is_some();
+        let in_transaction = self.begin_values(registration, lent, tables)?;
         let client = connection(registration, lent);
         defaults::prepare(client, in_transaction, tables, settings)?;
         // What could not be evaluated is asked for with the first row.
-        if defaults::needs_transaction(tables)
-            && let Some(session) = lent.take()
-        {
-            *registration = Some(self.begin(session, relation_count(tables))?);
-        }
+        self.begin_values(registration, lent, tables)?;
         Ok(())
+    }
+
+    /// Begins the transaction that gives values to rows, if one is needed and there is none: the
+    /// load's own, or of a stage, which has no other. Whether there is one.
+    fn begin_values<'s>(
+        &self,
+        registration: &mut Option<Registration<'s>>,
+        lent: &mut Option<&'s mut Session>,
+        tables: &[TablePlan],
+    ) -> Result<bool> {
+        if !defaults::needs_transaction(tables) {
+            return Ok(registration.is_some());
+        }
+        if self.options.stage_only.is_none() {
+            if let Some(session) = lent.take() {
+                *registration = Some(self.begin(session, relation_count(tables))?);
+            }
+        } else if let Some(session) = lent {
+            register::begin_values(session)?;
+        }
+        Ok(true)
     }
 
     fn begin<'s>(
@@ -348,6 +372,7 @@ impl<'o> Build<'o> {
                 bypass_wal: self.options.wal == WalMode::Bypass,
                 lock_wait: self.options.lock_timeout,
                 expected_relations,
+                means: Some(self.means()),
                 progress: Box::new(move |event| {
                     if let Event::Waiting {
                         table,
@@ -526,6 +551,19 @@ fn to_analyze(tables: Vec<TablePlan>) -> Vec<Relation> {
 /// Whether a table is part of the registration: a leaf that has no rows is left as it is.
 fn is_taken(table: &TablePlan, built: Option<&BuiltTable>) -> bool {
     table.part.has_inputs() || built.is_some_and(|built| built.rows > 0)
+}
+
+/// Whether the server builds an index of a table that is taken.
+fn staged_server_index(tables: &[TablePlan], built: &[Option<BuiltTable>]) -> bool {
+    let mut pairs = tables.iter().zip(built);
+    pairs.any(|(table, built)| match &table.how {
+        How::Native(native) if is_taken(table, built.as_ref()) => {
+            plan::server_indexes(&table.relation, native)
+                .next()
+                .is_some()
+        }
+        _ => false,
+    })
 }
 
 /// The sources by table, tables in the order of their first source.

@@ -16,11 +16,10 @@ use crate::record::format::Kind;
 use crate::record::reader::{ChunkReader, Record};
 use crate::sort::{IndexSpec, KeyBuffer};
 use crate::sys::simd::{self, Task};
-use crate::types::{Encoder, Scratch, Settings, wire};
+use crate::types::{Encoder, Scratch, Settings};
 use pgformat::datum::varlena;
 use pgformat::heap::page::RowTooBig;
 use pgformat::heap::tuple::{FormedTuple, TupleBuilder};
-use pgformat::ids::Oid;
 use pgformat::layout::AttrLen;
 use pgformat::toast::chunks::ToastChunks;
 use pgformat::toast::compress::Compressors;
@@ -287,7 +286,8 @@ impl<'p> Packer<'p> {
             {
                 let type_oid = self.relation.columns[index].type_oid;
                 let value = given.value(source, index, type_oid, self.defaults);
-                if put(value, type_oid, &mut self.scratch, self.settings, builder)
+                let encoder = attribute.encoder.as_ref();
+                if put(value, encoder, &mut self.scratch, self.settings, builder)
                     .map_err(|e| PackError::of_server(e, record))?
                 {
                     continue;
@@ -616,7 +616,7 @@ impl PackError {
 /// Puts a value that the input does not give; false, and nothing is put, when it is null.
 fn put(
     value: Value<'_>,
-    type_oid: Oid,
+    encoder: Option<&Encoder>,
     scratch: &mut Scratch,
     settings: &Settings,
     builder: &mut TupleBuilder,
@@ -625,7 +625,10 @@ fn put(
         Value::Null => return Ok(false),
         Value::Stored(stored) => builder.put_stored(stored),
         Value::Integer(bytes, len) => builder.put_stored(&bytes[..len]),
-        Value::Sent(sent) => wire::receive(type_oid, sent, scratch, settings, builder)?,
+        Value::Sent(sent) => {
+            let encoder = encoder.expect("what is stored has an encoder");
+            encoder.receive_sent(sent, scratch, settings, builder)?;
+        }
         Value::NotStored => builder.put_null(),
     }
     Ok(true)

@@ -18,7 +18,7 @@ use super::defaults::ask::Ask;
 use super::defaults::number::{Given, Numbers, Surveyor};
 use super::duplicate::Duplicate;
 use super::inputs::{Inputs, Ticket};
-use super::marks::{ChunkMark, Marks};
+use super::marks::{ChunkMark, Marks, RowLines};
 use super::pack::{Packed, Packer, Packing};
 use super::place::{PlacedHeap, Placement, Placer};
 use super::plan::{InputPlan, NativePlan, Part, TablePlan};
@@ -345,11 +345,7 @@ impl PlacedRows {
                 first: *first,
                 input: reached.input,
                 first_row_line: reached.lines + packed.first_row_line,
-                row_lines: packed
-                    .row_lines
-                    .iter()
-                    .map(|l| l - packed.first_row_line as u32)
-                    .collect(),
+                row_lines: RowLines::new(&packed.row_lines),
             });
         }
     }

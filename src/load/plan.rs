@@ -35,6 +35,9 @@ pub struct TablePlan {
     pub relation: Relation,
     /// Its inputs in the order of the command line.
     pub inputs: Vec<InputPlan>,
+    /// The attributes that its first input gives, in the order of the fields; `None` when it has no
+    /// input.
+    pub fields: Option<Vec<usize>>,
     /// Who loads it.
     pub how: How,
     /// Things the report must say of it.
@@ -215,6 +218,7 @@ pub fn plan_table(
     };
     let table = TablePlan {
         relation,
+        fields: inputs.first().map(|input| input.fields.clone()),
         inputs,
         how,
         notes,
@@ -248,6 +252,7 @@ fn plan_leaves(
         Ok(TablePlan {
             relation: leaf,
             inputs: Vec::new(),
+            fields: None,
             how: How::Native(Box::new(native)),
             notes: Vec::new(),
             part: Part::Leaf { root },
@@ -427,7 +432,6 @@ fn native_plan(
             server.encoding
         ));
     }
-    let is_binary = inputs.iter().any(|i| i.format.kind == Kind::Binary);
     let encoders = relation
         .columns
         .iter()
@@ -440,12 +444,6 @@ fn native_plan(
             }
             let encoder = Encoder::of_type(description, column.typmod, settings)
                 .map_err(|reason| format!("column {}: {reason}", column.name))?;
-            if is_binary && !encoder.receives() {
-                return Err(format!(
-                    "column {}: the binary format of {} is not read natively",
-                    column.name, column.type_name
-                ));
-            }
             Ok(Some(encoder))
         })
         .collect::<Result<Vec<_>, String>>()?;
@@ -541,11 +539,11 @@ fn input_encoding(server: &ServerView<'_>, option: Option<&str>) -> Result<Input
             let to = Charset::by_name(name).ok_or_else(not_native)?;
             (Some(Conversion::ToSingle(ToCharset::new(to))), database)
         }
-        (Some(_), Encoding::Utf8) => {
+        (Some(Encoding::SingleByte(_)), Encoding::Utf8) => {
             let from = Charset::by_name(name).ok_or_else(not_native)?;
             (Some(Conversion::FromSingle(from)), database)
         }
-        (None, Encoding::Utf8) => {
+        (None | Some(Encoding::Euc(_)), Encoding::Utf8) => {
             let map = server.input_map.ok_or_else(not_native)?;
             (Some(Conversion::FromMulti(Arc::clone(map))), database)
         }

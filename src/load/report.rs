@@ -120,6 +120,25 @@ pub struct AskedReport {
     pub time: Duration,
 }
 
+/// What was in force for what the server builds itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaintenanceReport {
+    /// `maintenance_work_mem` as the server says it.
+    pub memory: String,
+    /// `max_parallel_maintenance_workers`.
+    pub workers: i32,
+}
+
+impl fmt::Display for MaintenanceReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "by the server with maintenance_work_mem {}, up to {} parallel workers",
+            self.memory, self.workers
+        )
+    }
+}
+
 /// A table of the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableReport {
@@ -158,6 +177,8 @@ impl TableReport {
 pub struct Report {
     /// The tables in the order of the command line.
     pub tables: Vec<TableReport>,
+    /// For indexes and constraints that are the server's; `None` when none was.
+    pub maintenance: Option<MaintenanceReport>,
     /// Wall time from the start to the end of building.
     pub build: Duration,
     /// Wall time of the registration.
@@ -174,6 +195,7 @@ impl Report {
     /// Adds what was done in another transaction.
     pub fn add(&mut self, other: Report) {
         self.tables.extend(other.tables);
+        self.maintenance = other.maintenance.or(self.maintenance.take());
         self.build += other.build;
         self.register += other.register;
         self.analyze = match (self.analyze, other.analyze) {
@@ -271,6 +293,9 @@ impl Report {
                 let _ = writeln!(out, "  thread time: {}", times.join(", "));
             }
         }
+        if let Some(maintenance) = &self.maintenance {
+            let _ = writeln!(out, "{maintenance}");
+        }
         for note in &self.notes {
             let _ = writeln!(out, "NOTE: {note}");
         }
@@ -328,6 +353,10 @@ impl Report {
                     .map(|(name, time)| (name.to_owned(), json!(time.as_secs_f64())))
                     .collect::<serde_json::Map<_, _>>(),
             })).collect::<Vec<_>>(),
+            "maintenance": self.maintenance.as_ref().map(|maintenance| json!({
+                "maintenance_work_mem": maintenance.memory,
+                "max_parallel_maintenance_workers": maintenance.workers,
+            })),
             "rows": self.rows(),
             "seconds": {
                 "build": self.build.as_secs_f64(),

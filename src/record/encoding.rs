@@ -3,9 +3,12 @@
 //! A chunk is checked as a whole, and only when the scan for delimiters saw a byte above 0x7f
 //! or a zero byte.
 
+mod euc;
+
 use crate::error::ValueError;
 use crate::source::Charset;
-use crate::source::charset::{invalid_byte_sequence, utf8_announced};
+use crate::source::charset::{MultiByteSet, invalid_byte_sequence, utf8_announced};
+pub use euc::Euc;
 
 /// The database's encoding, as far as checking needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,14 +17,15 @@ pub enum Encoding {
     Utf8,
     /// Every byte but zero is a character; the name as the server writes it, as `LATIN1`.
     SingleByte(&'static str),
+    /// One of the extended UNIX codes.
+    Euc(Euc),
 }
 
 impl Encoding {
     /// Any bytes.
     pub const SQL_ASCII: Encoding = Encoding::SingleByte("SQL_ASCII");
 
-    /// The encoding of a database by the server's name for it; `None` for multi-byte encodings
-    /// other than UTF8.
+    /// The encoding of a database by the server's name for it; `None` for MULE_INTERNAL.
     pub fn by_name(name: &str) -> Option<Encoding> {
         const SINGLE: [&str; 28] = [
             "SQL_ASCII",
@@ -56,6 +60,9 @@ impl Encoding {
         if name == "UTF8" {
             return Some(Encoding::Utf8);
         }
+        if let Some(euc) = Euc::by_name(name) {
+            return Some(Encoding::Euc(euc));
+        }
         SINGLE
             .iter()
             .find(|&&single| single == name)
@@ -63,7 +70,7 @@ impl Encoding {
     }
 
     /// The encoding that the option ENCODING names, in any of the spellings that the server takes;
-    /// `None` for multi-byte encodings other than UTF8.
+    /// `None` for those that no database may have, and MULE_INTERNAL.
     ///
     /// PostgreSQL: src/common/encnames.c, pg_char_to_encoding.
     pub fn by_option(name: &str) -> Option<Encoding> {
@@ -74,7 +81,9 @@ impl Encoding {
         match clean.to_ascii_lowercase().as_str() {
             "utf8" | "unicode" => Some(Encoding::Utf8),
             "sqlascii" => Some(Encoding::SQL_ASCII),
-            _ => None,
+            _ => MultiByteSet::by_name(name)
+                .and_then(|set| Euc::by_name(set.name()))
+                .map(Encoding::Euc),
         }
     }
 
@@ -83,14 +92,28 @@ impl Encoding {
         match self {
             Encoding::Utf8 => "UTF8",
             Encoding::SingleByte(name) => name,
+            Encoding::Euc(euc) => euc.name(),
+        }
+    }
+
+    /// Bytes of the character that begins with this byte.
+    #[inline]
+    pub fn announced(self, first: u8) -> usize {
+        match self {
+            Encoding::Utf8 => utf8_announced(first),
+            Encoding::SingleByte(_) => 1,
+            Encoding::Euc(euc) => euc.announced(first),
         }
     }
 
     /// Where the first invalid character begins; `None` when all is valid.
     pub fn first_invalid(self, bytes: &[u8]) -> Option<usize> {
+        if let Encoding::Euc(euc) = self {
+            return euc.first_invalid(bytes);
+        }
         let nul = memchr::memchr(0, bytes);
         match self {
-            Encoding::SingleByte(_) => nul,
+            Encoding::SingleByte(_) | Encoding::Euc(_) => nul,
             Encoding::Utf8 => {
                 let until_nul = &bytes[..nul.unwrap_or(bytes.len())];
                 match std::str::from_utf8(until_nul) {
@@ -107,10 +130,7 @@ impl Encoding {
     /// the first one announces, fewer at the end of the input.
     #[cold]
     pub fn refusal(self, bytes: &[u8]) -> Box<ValueError> {
-        let announced = match (self, bytes.first()) {
-            (Encoding::Utf8, Some(&first)) => utf8_announced(first),
-            _ => 1,
-        };
+        let announced = bytes.first().map_or(1, |first| self.announced(*first));
         invalid_byte_sequence(self.name(), &bytes[..announced.min(bytes.len())])
     }
 }
@@ -144,7 +164,7 @@ mod tests {
         let latin1 = Encoding::by_name("LATIN1").expect("known");
         assert_eq!(latin1.first_invalid(b"\xe9\xff"), None);
         assert_eq!(latin1.first_invalid(b"\xe9\0"), Some(1));
-        assert_eq!(Encoding::by_name("EUC_JP"), None);
+        assert_eq!(Encoding::by_name("BIG5"), None);
         assert_eq!(Encoding::by_name("MULE_INTERNAL"), None);
     }
 }

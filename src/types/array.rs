@@ -4,14 +4,17 @@
 //! number and whether any is null are known. 17 reads text in one pass and so finds the
 //! errors of elements and of the structure in the order of the text; before it a first pass
 //! looks at the structure alone and finds the dimensions. What that pass accepts (ragged
-//! arrays, in some cases) and how it words its errors is kept as it was.
+//! arrays, in some cases) and how it words its errors is kept as it was. The binary format says
+//! the dimensions first ([`receive`]).
 //!
-//! PostgreSQL: `src/backend/utils/adt/arrayfuncs.c`, `array_in`; before 17 `ArrayCount` and
+//! PostgreSQL: `src/backend/utils/adt/arrayfuncs.c`, `array_in`, `array_recv`; before 17 `ArrayCount` and
 //! `ReadArrayStr`, since then `ReadArrayDimensions`, `ReadArrayStr` and `ReadArrayToken`.
 
 mod one_pass;
+mod receive;
 mod two_passes;
 
+use super::receive::Message;
 use super::wording::{invalid_allocation, shown};
 use super::{Encoder, Scratch, Settings, Sink};
 use crate::error::ValueError;
@@ -76,6 +79,30 @@ impl Sink for Vec<u8> {
     }
 }
 
+impl Elements {
+    fn clear(&mut self) {
+        self.stored.clear();
+        self.spans.clear();
+    }
+
+    /// Has an element put behind the others.
+    fn add(
+        &mut self,
+        put: impl FnOnce(&mut Vec<u8>) -> Result<(), Box<ValueError>>,
+    ) -> Result<Span, Box<ValueError>> {
+        let start = self.stored.len();
+        put(&mut self.stored)?;
+        // Padding is counted too: with it, an array ends below four times the limit.
+        if self.stored.len() > varlena::MAX_BYTES {
+            return Err(size_exceeds(varlena::MAX_BYTES));
+        }
+        Ok(Span {
+            start: start as u32,
+            end: self.stored.len() as u32,
+        })
+    }
+}
+
 /// An array under construction.
 struct Reader<'a> {
     array: &'a ArrayType,
@@ -94,17 +121,8 @@ impl Reader<'_> {
             encoder.check_null()?;
             return Ok(NULL);
         };
-        let stored = &mut self.elements.stored;
-        let start = stored.len();
-        encoder.encode(text, self.scratch, self.settings, stored)?;
-        // Padding is counted too: with it, an array ends below four times the limit.
-        if stored.len() > varlena::MAX_BYTES {
-            return Err(size_exceeds(varlena::MAX_BYTES));
-        }
-        Ok(Span {
-            start: start as u32,
-            end: stored.len() as u32,
-        })
+        self.elements
+            .add(|stored| encoder.encode(text, self.scratch, self.settings, stored))
     }
 
     /// Whether the text of an element without quotes says that it is null.
@@ -131,8 +149,7 @@ pub(super) fn array_in<'b>(
         text,
         payload,
     } = buffers;
-    elements.stored.clear();
-    elements.spans.clear();
+    elements.clear();
     let mut reader = Reader {
         array,
         settings,
@@ -145,27 +162,44 @@ pub(super) fn array_in<'b>(
     } else {
         two_passes::read(&mut reader, text)?
     };
-    payload.clear();
-    if elements.spans.is_empty() {
-        array::begin(
-            &Shape::default(),
-            array.element_type,
-            [].into_iter(),
-            payload,
-        );
-    } else {
-        put_together(&shape, array, elements, payload)?;
-    }
+    put_together(&shape, array, elements, payload)?;
     Ok(payload)
 }
 
-/// The payload of an array of these elements.
+/// Receives an array and gives a varlena's payload.
+pub(super) fn array_recv<'b>(
+    message: &mut Message<'_>,
+    array: &ArrayType,
+    settings: &Settings,
+    buffers: &'b mut Buffers,
+) -> Result<&'b [u8], Box<ValueError>> {
+    let Buffers {
+        scratch,
+        elements,
+        payload,
+        ..
+    } = buffers;
+    elements.clear();
+    let shape = receive::shape(message, array.element_type)?;
+    receive::elements(message, &shape, array, settings, scratch, elements)?;
+    put_together(&shape, array, elements, payload)?;
+    Ok(payload)
+}
+
+/// The payload of an array of these elements; one without any has no dimension.
 fn put_together(
     shape: &Shape,
     array: &ArrayType,
     elements: &Elements,
     payload: &mut Vec<u8>,
 ) -> Result<(), Box<ValueError>> {
+    payload.clear();
+    let no_dimension = Shape::default();
+    let shape = if elements.spans.is_empty() {
+        &no_dimension
+    } else {
+        shape
+    };
     let are_there = elements.spans.iter().map(|span| *span != NULL);
     array::begin(shape, array.element_type, are_there, payload);
     let head_bytes = payload.len();
@@ -197,6 +231,21 @@ fn size_exceeds(limit: usize) -> Box<ValueError> {
         "54000",
         format!("array size exceeds the maximum allowed ({limit})"),
     )
+}
+
+/// The number of elements of an array of this shape.
+fn count_elements(shape: &Shape) -> Result<usize, Box<ValueError>> {
+    let elements = shape.elements().ok_or_else(too_many_elements)?;
+    for i in 0..shape.ndim {
+        let bound = shape.lower_bounds[i];
+        if bound.checked_add(shape.lengths[i]).is_none() {
+            return Err(ValueError::new(
+                "54000",
+                format!("array lower bound is too large: {bound}"),
+            ));
+        }
+    }
+    Ok(elements)
 }
 
 /// Too many elements.

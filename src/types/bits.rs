@@ -1,8 +1,9 @@
 //! bit(n) and bit varying(n).
 //!
-//! PostgreSQL: `src/backend/utils/adt/varbit.c`, `bit_in`, `varbit_in`.
+//! PostgreSQL: `src/backend/utils/adt/varbit.c`, `bit_in`, `varbit_in`, `bit_recv`, `varbit_recv`.
 
 use super::digits::HEX;
+use super::receive::Message;
 use super::wording::{first_char, shown};
 use crate::error::ValueError;
 use crate::record::Encoding;
@@ -95,6 +96,29 @@ pub(super) fn bit_in<'a>(
             }
             buffer.push(byte);
         }
+    }
+    Ok(buffer)
+}
+
+/// Receives a bit string, its number of bits before them, and gives a varlena's payload. Bits
+/// behind the last are cleared.
+pub(super) fn bit_recv<'a>(
+    message: &mut Message<'_>,
+    length: Length,
+    buffer: &'a mut Vec<u8>,
+) -> Result<&'a [u8], Box<ValueError>> {
+    let bits = usize::try_from(message.int4()?).ok();
+    let bits = bits.filter(|bits| *bits <= MAX_BITS);
+    let bits =
+        bits.ok_or_else(|| ValueError::new("22P03", "invalid length in external bit string"))?;
+    length.check(bits)?;
+    buffer.clear();
+    buffer.extend((bits as u32).to_le_bytes());
+    buffer.extend(message.slice(bits.div_ceil(8))?);
+    if !bits.is_multiple_of(8)
+        && let Some(last) = buffer.last_mut()
+    {
+        *last &= 0xff << (8 - bits % 8);
     }
     Ok(buffer)
 }

@@ -1,6 +1,6 @@
 //! text, character varying(n), character(n), "char" and name.
 //!
-//! Lengths count characters of the database's encoding; in UTF-8, bytes that do not continue one.
+//! Lengths count characters of the database's encoding.
 //!
 //! PostgreSQL: `src/backend/utils/adt/varchar.c` (`varchar_input`, `bpchar_input`), `char.c`,
 //! `name.c` (`namerecv`); `src/backend/utils/mb/mbutils.c` (`pg_mbcharcliplen`, `pg_mbcliplen`).
@@ -21,18 +21,31 @@ pub(super) fn max_chars(typmod: i32) -> Option<u32> {
         .filter(|_| typmod >= varlena::HEADER_BYTES as i32)
 }
 
-#[inline]
-fn begins_a_character(byte: u8, encoding: Encoding) -> bool {
-    encoding != Encoding::Utf8 || byte & 0xc0 != 0x80
+/// Where the characters of a valid text begin.
+fn beginnings(text: &[u8], encoding: Encoding) -> impl Iterator<Item = usize> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let at = next;
+        next += encoding.announced(*text.get(at)?);
+        Some(at)
+    })
+}
+
+/// How many characters a valid text has.
+fn count(text: &[u8], encoding: Encoding) -> usize {
+    match encoding {
+        // Bytes that do not continue one.
+        Encoding::Utf8 => text.iter().filter(|&b| b & 0xc0 != 0x80).count(),
+        Encoding::SingleByte(_) => text.len(),
+        Encoding::Euc(_) if text.is_ascii() => text.len(),
+        Encoding::Euc(_) => beginnings(text, encoding).count(),
+    }
 }
 
 /// Bytes of the first `chars` characters.
 fn clip(text: &[u8], chars: usize, encoding: Encoding) -> usize {
-    text.iter()
-        .enumerate()
-        .filter(|&(_, &b)| begins_a_character(b, encoding))
-        .nth(chars)
-        .map_or(text.len(), |(at, _)| at)
+    let mut beginnings = beginnings(text, encoding);
+    beginnings.nth(chars).unwrap_or(text.len())
 }
 
 /// What of the field a varchar(n) keeps: more than n characters must be spaces.
@@ -75,10 +88,7 @@ pub(super) fn bpchar_in<'a>(
     let chars = if field.is_ascii() {
         field.len()
     } else {
-        field
-            .iter()
-            .filter(|&&b| begins_a_character(b, encoding))
-            .count()
+        count(field, encoding)
     };
     let wanted = max_chars as usize;
     if chars > wanted {
@@ -132,10 +142,10 @@ pub(super) fn char_in(field: &[u8], version: MajorVersion) -> u8 {
 pub(super) fn name_in(field: &[u8], encoding: Encoding) -> [u8; NAME_BYTES] {
     let mut end = field.len();
     if end >= NAME_BYTES {
-        end = NAME_BYTES - 1;
-        while end > 0 && !begins_a_character(field[end], encoding) {
-            end -= 1;
-        }
+        let beginnings = beginnings(field, encoding);
+        let within = beginnings.take_while(|at| *at < NAME_BYTES);
+        // The last of them need not end there.
+        end = within.last().unwrap_or(0);
     }
     filled_name(&field[..end])
 }

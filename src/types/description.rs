@@ -24,7 +24,8 @@ pub struct TypeDescription {
 pub enum TypeKind {
     /// A type of its own; its OID tells whether it is native.
     Base,
-    /// A type of an extension that keeps its input as text does (typinput is `textin`): citext.
+    /// A type of an extension that keeps its input as text does (typinput is `textin`, typreceive
+    /// `textrecv`): citext.
     LikeText,
     /// An enum.
     Enum(EnumDescription),

@@ -268,6 +268,14 @@ impl Encoder {
     ) -> Result<Encoder, String> {
         let name = &description.name;
         let kind = match &description.kind {
+            TypeKind::Base
+                if description.oid == type_oid::JSONB
+                    && matches!(settings.encoding, Encoding::Euc(_)) =>
+            {
+                // Its escapes of Unicode are converted.
+                let encoding = settings.encoding.name();
+                return Err(format!("type {name} is not native in {encoding}"));
+            }
             TypeKind::Base => {
                 return Encoder::resolve(description.oid, typmod, settings)
                     .ok_or_else(|| format!("type {name} is not native"));

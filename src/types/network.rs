@@ -4,11 +4,12 @@
 //! payload  family 1 (2 is IPv4, 3 IPv6) | bits of the netmask 1 | address 4 or 16
 //! ```
 //!
-//! PostgreSQL: `src/backend/utils/adt/network.c` (`network_in`), `inet_net_pton.c`.
+//! PostgreSQL: `src/backend/utils/adt/network.c` (`network_in`, `network_recv`), `inet_net_pton.c`.
 
+use super::receive::Message;
 use super::wording::invalid_syntax;
 use crate::error::ValueError;
-use pgformat::datum::network::{Address, V4_BYTES, V6_BYTES};
+use pgformat::datum::network::{Address, FAMILY_V4, FAMILY_V6, V4_BYTES, V6_BYTES};
 
 /// Reads an inet, or a cidr, whose address has no bit behind the netmask.
 pub(super) fn network_in(field: &[u8], is_cidr: bool) -> Result<Address, Box<ValueError>> {
@@ -30,6 +31,44 @@ pub(super) fn network_in(field: &[u8], is_cidr: bool) -> Result<Address, Box<Val
             ValueError::new("22P02", format!("invalid cidr value: \"{shown}\""))
                 .with_detail("Value has bits set to right of mask."),
         );
+    }
+    Ok(address)
+}
+
+/// Receives an inet or a cidr: family, bits of the netmask, a byte that does not matter, length
+/// and bytes of the address.
+pub(super) fn network_recv(
+    message: &mut Message<'_>,
+    is_cidr: bool,
+) -> Result<Address, Box<ValueError>> {
+    let type_name = if is_cidr { "cidr" } else { "inet" };
+    let invalid = |what: &str| {
+        let message = format!("invalid {what}external \"{type_name}\" value");
+        ValueError::new("22P03", message)
+    };
+    let address_bytes = match message.byte()? {
+        FAMILY_V4 => V4_BYTES,
+        FAMILY_V6 => V6_BYTES,
+        _ => return Err(invalid("address family in ")),
+    };
+    let bits = message.byte()?;
+    if usize::from(bits) > address_bytes * 8 {
+        return Err(invalid("bits in "));
+    }
+    message.byte()?;
+    if usize::from(message.byte()?) != address_bytes {
+        return Err(invalid("length in "));
+    }
+    let mut bytes = [0; V6_BYTES];
+    for byte in &mut bytes[..address_bytes] {
+        *byte = message.byte()?;
+    }
+    let address = match bytes.first_chunk() {
+        Some(v4) if address_bytes == V4_BYTES => Address::v4(*v4, bits),
+        _ => Address::v6(bytes, bits),
+    };
+    if is_cidr && !address.is_network() {
+        return Err(invalid("").with_detail("Value has bits set to right of mask."));
     }
     Ok(address)
 }

@@ -7,19 +7,24 @@
 //! PostgreSQL: the types' receive functions; `src/backend/libpq/pqformat.c`.
 
 use super::{
-    Encoder, Kind, Scratch, Settings, character, datetime, json, jsonb, numeric, put_text,
+    Encoder, Kind, Scratch, Settings, Sink, array, bits, character, datetime, json, jsonb, network,
+    numeric, put_text,
 };
-use crate::error::ValueError;
+use crate::error::{Error, ValueError};
 use byteorder::{BigEndian, ReadBytesExt};
 use pgformat::datum::datetime::Interval;
-use pgformat::heap::tuple::TupleBuilder;
+use pgformat::datum::network::Address;
 
 /// The version that leads a jsonb.
 const JSONB_VERSION: u8 = 1;
 
-/// A field that is read from its front.
+/// A field, or an element of an array, that is read from its front.
 #[derive(Debug)]
-pub(super) struct Message<'a>(&'a [u8]);
+pub(super) struct Message<'a> {
+    left: &'a [u8],
+    /// The element's number in its array, from 1.
+    element: Option<usize>,
+}
 
 /// `pq_copymsgbytes`
 #[cold]
@@ -30,41 +35,78 @@ fn insufficient() -> Box<ValueError> {
 impl<'a> Message<'a> {
     /// `pq_getmsgbyte`
     #[inline]
-    fn byte(&mut self) -> Result<u8, Box<ValueError>> {
-        let byte = self.0.read_u8();
+    pub(super) fn byte(&mut self) -> Result<u8, Box<ValueError>> {
+        let byte = self.left.read_u8();
         byte.map_err(|_| ValueError::new("08P01", "no data left in message"))
     }
 
     /// `pq_getmsgint` of two bytes.
     #[inline]
     pub(super) fn int2(&mut self) -> Result<i16, Box<ValueError>> {
-        self.0.read_i16::<BigEndian>().map_err(|_| insufficient())
+        self.left
+            .read_i16::<BigEndian>()
+            .map_err(|_| insufficient())
     }
 
     /// `pq_getmsgint` of four bytes.
     #[inline]
-    fn int4(&mut self) -> Result<i32, Box<ValueError>> {
-        self.0.read_i32::<BigEndian>().map_err(|_| insufficient())
+    pub(super) fn int4(&mut self) -> Result<i32, Box<ValueError>> {
+        self.left
+            .read_i32::<BigEndian>()
+            .map_err(|_| insufficient())
     }
 
     /// `pq_getmsgint64`
     #[inline]
     fn int8(&mut self) -> Result<i64, Box<ValueError>> {
-        self.0.read_i64::<BigEndian>().map_err(|_| insufficient())
+        self.left
+            .read_i64::<BigEndian>()
+            .map_err(|_| insufficient())
     }
 
     /// `pq_getmsgbytes`
     #[inline]
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Box<ValueError>> {
-        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(insufficient)?;
-        self.0 = rest;
+        let (bytes, rest) = self.left.split_first_chunk().ok_or_else(insufficient)?;
+        self.left = rest;
         Ok(*bytes)
+    }
+
+    /// `pq_copymsgbytes`
+    #[inline]
+    pub(super) fn slice(&mut self, len: usize) -> Result<&'a [u8], Box<ValueError>> {
+        let (bytes, rest) = self.left.split_at_checked(len).ok_or_else(insufficient)?;
+        self.left = rest;
+        Ok(bytes)
+    }
+
+    /// An array's next element, of this number from 1; `None` is null.
+    ///
+    /// PostgreSQL: `src/backend/utils/adt/arrayfuncs.c`, `ReadArrayBinary`.
+    pub(super) fn element(&mut self, number: usize) -> Result<Option<Self>, Box<ValueError>> {
+        let len = self.int4()?;
+        if len == -1 {
+            return Ok(None);
+        }
+        let left = usize::try_from(len).ok();
+        let left = left.and_then(|len| self.left.split_at_checked(len));
+        let Some((left, rest)) = left else {
+            return Err(ValueError::new(
+                "22P03",
+                "insufficient data left in message",
+            ));
+        };
+        self.left = rest;
+        Ok(Some(Message {
+            left,
+            element: Some(number),
+        }))
     }
 
     /// All that is left.
     #[inline]
     fn rest(&mut self) -> &'a [u8] {
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut self.left)
     }
 
     /// `pq_getmsgtext` of all that is left, in the database's encoding.
@@ -86,26 +128,22 @@ impl<'a> Message<'a> {
     /// The receive function must have read all.
     #[inline]
     fn end(&self) -> Result<(), Box<ValueError>> {
-        if self.0.is_empty() {
+        if self.left.is_empty() {
             return Ok(());
         }
-        Err(ValueError::new("22P03", "incorrect binary data format"))
+        Err(match self.element {
+            None => ValueError::new("22P03", "incorrect binary data format"),
+            Some(number) => ValueError::new(
+                "22P03",
+                format!("improper binary format in array element {number}"),
+            ),
+        })
     }
 }
 
 impl Encoder {
-    /// Whether fields of the binary format are read.
-    pub fn receives(&self) -> bool {
-        !matches!(
-            self.kind,
-            Kind::Inet | Kind::Cidr | Kind::Bits(_) | Kind::Array(_)
-        )
-    }
-
     /// Puts the next attribute of the row under construction from a binary field that is not
     /// null.
-    ///
-    /// Only of an encoder that [`Encoder::receives`].
     ///
     /// # Errors
     /// What the type's receive function says of such a field; nothing has been put then.
@@ -115,10 +153,42 @@ impl Encoder {
         field: &[u8],
         scratch: &mut Scratch,
         settings: &Settings,
-        out: &mut TupleBuilder,
+        out: &mut impl Sink,
+    ) -> Result<(), Box<ValueError>> {
+        let message = Message {
+            left: field,
+            element: None,
+        };
+        self.receive_message(message, scratch, settings, out)
+    }
+
+    /// Puts what the server itself sent for a value of the type.
+    ///
+    /// # Errors
+    /// `08P01` when it is none.
+    pub fn receive_sent(
+        &self,
+        sent: &[u8],
+        scratch: &mut Scratch,
+        settings: &Settings,
+        out: &mut impl Sink,
+    ) -> Result<(), Error> {
+        self.receive(sent, scratch, settings, out).map_err(|error| {
+            let message = format!("the server sent a malformed value: {}", error.message);
+            Error::environment("08P01", message)
+        })
+    }
+
+    /// Puts the next value from a field or an element.
+    #[inline]
+    pub(super) fn receive_message(
+        &self,
+        mut message: Message<'_>,
+        scratch: &mut Scratch,
+        settings: &Settings,
+        out: &mut impl Sink,
     ) -> Result<(), Box<ValueError>> {
         let (version, encoding) = (settings.version, settings.encoding);
-        let mut message = Message(field);
         let m = &mut message;
         match self.kind {
             Kind::Int4 | Kind::Oid | Kind::Float4 => put(m.int4()?.to_le_bytes(), m, out)?,
@@ -135,7 +205,7 @@ impl Encoder {
                 put_text(value, out)?;
             }
             Kind::Numeric(typmod) => {
-                if let Some(plain) = numeric::plain_recv(field, typmod) {
+                if let Some(plain) = numeric::plain_recv(m.left, typmod) {
                     out.put_short_varlena(&plain.bytes, plain.len);
                     return Ok(());
                 }
@@ -198,11 +268,18 @@ impl Encoder {
                 let label = m.text(settings)?;
                 out.put_fixed(&labels.enum_in(label)?.to_le_bytes());
             }
-            Kind::Inet | Kind::Cidr | Kind::Bits(_) | Kind::Array(_) => {
-                unreachable!(
-                    "the plan leaves binary input of {} to the server",
-                    self.name()
-                )
+            Kind::Inet => put_network(network::network_recv(m, false)?, m, out)?,
+            Kind::Cidr => put_network(network::network_recv(m, true)?, m, out)?,
+            Kind::Bits(length) => {
+                let value = bits::bit_recv(m, length, &mut scratch.text)?;
+                m.end()?;
+                out.put_varlena(value);
+            }
+            Kind::Array(ref array) => {
+                let buffers = scratch.array.get_or_insert_default();
+                let value = array::array_recv(m, array, settings, buffers)?;
+                m.end()?;
+                out.put_varlena(value);
             }
         }
         Ok(())
@@ -214,9 +291,20 @@ impl Encoder {
 fn put<const N: usize>(
     value: [u8; N],
     message: &Message<'_>,
-    out: &mut TupleBuilder,
+    out: &mut impl Sink,
 ) -> Result<(), Box<ValueError>> {
     message.end()?;
     out.put_fixed(&value);
+    Ok(())
+}
+
+/// Puts an address, if the message ends behind it.
+fn put_network(
+    value: Address,
+    message: &Message<'_>,
+    out: &mut impl Sink,
+) -> Result<(), Box<ValueError>> {
+    message.end()?;
+    out.put_varlena(value.payload());
     Ok(())
 }

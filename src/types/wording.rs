@@ -10,12 +10,7 @@ pub(super) fn shown(field: &[u8]) -> std::borrow::Cow<'_, str> {
 
 /// The first character of a text that has one; messages show whole characters.
 pub(super) fn first_char(text: &[u8], encoding: Encoding) -> &[u8] {
-    let rest = text[1..].iter();
-    let continuing = match encoding {
-        Encoding::Utf8 => rest.take_while(|&&b| b & 0xc0 == 0x80).count(),
-        Encoding::SingleByte(_) => 0,
-    };
-    &text[..=continuing]
+    &text[..encoding.announced(text[0]).min(text.len())]
 }
 
 /// 22P02 with the value.

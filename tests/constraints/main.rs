@@ -3,6 +3,7 @@
 
 mod emptying;
 mod locks;
+mod maintenance;
 mod partitions;
 mod report;
 mod run;

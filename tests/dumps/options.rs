@@ -300,3 +300,28 @@ fn what_is_set_holds_when_an_entry_fails() {
         ours.expect_failure(1);
     }
 }
+
+#[test]
+fn what_a_restore_builds_from_the_rows_has_a_share_of_the_memory() {
+    let server = Server::start(15, &[("wal_level", "minimal"), ("fsync", "off")]);
+    server.execute("postgres", &format!("CREATE DATABASE {SOURCE}"));
+    server.execute(
+        SOURCE,
+        "CREATE TABLE t (a int);
+         INSERT INTO t VALUES (1);
+         CREATE FUNCTION told(a int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+           BEGIN
+             RAISE LOG 'in force for %: %', current_database(),
+                       current_setting('maintenance_work_mem');
+             RETURN a;
+           END $$;
+         CREATE MATERIALIZED VIEW m AS SELECT * FROM t;
+         CREATE INDEX m_told ON m (told(a))",
+    );
+    let dump = dumped(&server, 15, "told.dump", &["-Fc"]);
+    fresh(&server, OURS);
+    let text = build(&server, OURS, &["--memory", "1GB"], &dump).expect_success();
+    let told = format!("in force for {OURS}: 512MB\n");
+    assert!(server.log().contains(&told), "{}", server.log());
+    assert!(text.contains("with maintenance_work_mem 512MB"), "{text}");
+}

@@ -14,8 +14,10 @@ pub const V4_BYTES: usize = 4;
 /// Bytes of an IPv6 address.
 pub const V6_BYTES: usize = 16;
 
-const FAMILY_V4: u8 = 2;
-const FAMILY_V6: u8 = 3;
+/// The family of IPv4 addresses (`PGSQL_AF_INET`).
+pub const FAMILY_V4: u8 = 2;
+/// The family of IPv6 addresses (`PGSQL_AF_INET6`).
+pub const FAMILY_V6: u8 = 3;
 
 /// An address with its netmask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

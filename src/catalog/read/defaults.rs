@@ -44,7 +44,7 @@ const QUIET_NODES: &[&str] = &[
 ];
 
 /// Node kinds that are stable at the most.
-const STABLE_NODES: &[&str] = &["COERCEVIAIO", "SQLVALUEFUNCTION"];
+const STABLE_NODES: &[&str] = &["COERCETODOMAIN", "COERCEVIAIO", "SQLVALUEFUNCTION"];
 
 /// pg_proc.oid of nextval, currval, both setvals and lastval.
 const SEQUENCE_FUNCTIONS: &[Oid] = &[NEXTVAL, 1575, 1576, 1765, 2559];

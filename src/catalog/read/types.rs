@@ -30,7 +30,9 @@ WITH RECURSIVE part AS (
 SELECT t.oid, pg_catalog.format_type(t.oid, NULL), t.typlen, t.typalign::text, t.typdelim::text,
        t.typelem, t.typbasetype, t.typtypmod, t.typnotnull,
        CASE WHEN l.lanname = 'internal' THEN f.prosrc ELSE '' END,
-       t.oid::int8 >= $2,
+       t.oid::int8 >= $2
+       AND EXISTS (SELECT FROM pg_catalog.pg_proc r
+                    WHERE r.oid = t.typreceive AND (r.prosrc, r.prolang) = ('textrecv', l.oid)),
        ARRAY (SELECT k.conname::text FROM pg_catalog.pg_constraint k
                WHERE k.contypid = t.oid AND k.contype = 'c' ORDER BY 1)
   FROM part p

@@ -19,22 +19,27 @@ use crate::error::{Class, Error, Place, Result};
 /// PostgreSQL: `src/backend/executor/execMain.c`, `ExecBuildSlotValueDescription`'s callers.
 const SHOWN_BYTES: usize = 64;
 
+/// `maintenance_work_mem` is this part of the memory: files may still be on their way to the disk.
+const MAINTENANCE_PART: usize = 2;
+/// The most that a setting of memory takes, in kB (`MAX_KILOBYTES`).
+const MAX_KB: usize = i32::MAX as usize;
+
 /// The indexes that the server builds may still be empty when rows are checked.
 pub(super) const WITHOUT_INDEXES: &str = "SET LOCAL enable_seqscan = on;
              SET LOCAL enable_indexscan = off;
              SET LOCAL enable_indexonlyscan = off;
              SET LOCAL enable_bitmapscan = off";
 
-/// What the server may use for a check.
+/// What the server may use for a check, or to build an index.
 #[derive(Debug, Clone, Copy)]
-pub struct CheckMeans {
-    /// Parallel workers of a query.
+pub struct ServerMeans {
+    /// Parallel workers of a statement.
     pub workers: usize,
-    /// Memory of a query in bytes, all its workers together.
+    /// Memory of a statement in bytes, all its workers together.
     pub memory_bytes: usize,
 }
 
-impl CheckMeans {
+impl ServerMeans {
     /// `constraint_exclusion` would have the planner believe the very constraint that is
     /// checked. The scan must begin at the first block where the first row is asked for.
     pub(super) fn settings(self) -> String {
@@ -48,6 +53,24 @@ impl CheckMeans {
              SET LOCAL hash_mem_multiplier = 1",
             self.workers.min(1024),
             share_kb.clamp(4096, 1 << 20)
+        )
+    }
+
+    /// Settings for what the server builds, each for the transaction; where its own are larger they
+    /// stay. The workers of an index share `maintenance_work_mem` among them.
+    ///
+    /// PostgreSQL: `src/backend/access/nbtree/nbtsort.c`, `_bt_parallel_scan_and_sort`.
+    pub(super) fn maintenance_settings(self) -> String {
+        let memory_kb = self.memory_bytes / MAINTENANCE_PART / 1024;
+        format!(
+            "SELECT pg_catalog.set_config('maintenance_work_mem', greatest({},
+                      pg_catalog.pg_size_bytes(pg_catalog.current_setting('maintenance_work_mem'))
+                        / 1024) || 'kB', true),
+                    pg_catalog.set_config('max_parallel_maintenance_workers', greatest({},
+                      pg_catalog.current_setting('max_parallel_maintenance_workers')
+                        ::pg_catalog.int4)::pg_catalog.text, true);",
+            memory_kb.min(MAX_KB),
+            self.workers.min(1024)
         )
     }
 }
@@ -136,7 +159,7 @@ impl Registration<'_> {
         &mut self,
         relation: &Relation,
         checks: &RowChecks<'_>,
-        means: CheckMeans,
+        means: ServerMeans,
     ) -> Result<Option<Violation>> {
         let bounds = relation.features.partition_constraint.as_ref();
         // COPY looks at a partition's bounds last.
@@ -247,7 +270,7 @@ impl Registration<'_> {
         &mut self,
         relation: &Relation,
         deferred: bool,
-        means: CheckMeans,
+        means: ServerMeans,
     ) -> Result<Option<Violation>> {
         let mut foreign_keys = relation.features.foreign_keys.clone();
         foreign_keys.retain(|foreign_key| foreign_key.deferred == deferred);
@@ -347,7 +370,7 @@ impl Registration<'_> {
         rows_of: &str,
         failing: &str,
     ) -> Result<std::result::Result<Tid, Violation>> {
-        let alone = CheckMeans {
+        let alone = ServerMeans {
             workers: 0,
             memory_bytes: 0,
         };

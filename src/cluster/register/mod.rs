@@ -37,12 +37,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pgformat::ids::Oid;
+use pgformat::version::MajorVersion;
 use postgres::Client;
 
-pub use check::{CheckMeans, RowChecks, Violation};
+pub use check::{RowChecks, ServerMeans, Violation};
 pub use commit::Committed;
 pub use empty::refuse_unemptyable;
-pub use sequences::SequenceMove;
+pub use sequences::{SequenceMove, begin_values, keep_values};
 
 use super::facts::{Consumers, Facts, WalLevel};
 use super::journal::JournalOnDisk;
@@ -64,6 +65,8 @@ pub struct Options<'a> {
     pub lock_wait: Duration,
     /// How many relations will be replaced, as far as that is known when the transaction begins.
     pub expected_relations: usize,
+    /// What the server may use for indexes that it builds; without it, what its settings say.
+    pub means: Option<ServerMeans>,
     /// Told of waits and steps.
     pub progress: Box<dyn FnMut(&Event<'_>) + 'a>,
 }
@@ -74,6 +77,7 @@ impl Default for Options<'_> {
             bypass_wal: false,
             lock_wait: Duration::from_secs(60),
             expected_relations: 0,
+            means: None,
             progress: Box::new(|_| {}),
         }
     }
@@ -350,6 +354,18 @@ impl<'s> Registration<'s> {
         Ok(())
     }
 
+    /// What is in force for what the server builds: `maintenance_work_mem`, and how many parallel
+    /// workers an index may have.
+    pub fn maintenance(&mut self) -> Result<(String, i32)> {
+        let row = self.client().query_one(
+            "SELECT pg_catalog.current_setting('maintenance_work_mem'),
+                    pg_catalog.current_setting('max_parallel_maintenance_workers')
+                      ::pg_catalog.int4",
+            &[],
+        )?;
+        Ok((row.get(0), row.get(1)))
+    }
+
     /// Rolls back; dropping does the same but cannot tell of errors.
     pub fn rollback(mut self) -> Result<()> {
         self.roll_back_now()
@@ -373,21 +389,13 @@ impl<'s> Registration<'s> {
     /// What holds for the transaction whatever the session's defaults are; a script may have
     /// changed them.
     fn settings(&mut self) -> Result<()> {
-        let transaction_timeout = if self.session.facts.version.at_least(17) {
-            "SET LOCAL transaction_timeout = 0;"
-        } else {
-            ""
-        };
+        let settings = transaction_settings(self.session.facts.version);
+        let means = self.options.means;
+        let maintenance_settings = means.map_or(String::new(), ServerMeans::maintenance_settings);
         self.session.client().batch_execute(&format!(
-            "SET LOCAL statement_timeout = 0;
-             SET LOCAL idle_in_transaction_session_timeout = 0;
-             {transaction_timeout}
+            "{settings}; {maintenance_settings}
              SET LOCAL lock_timeout = {};
-             SET LOCAL wal_skip_threshold = '{}kB';
-             SELECT pg_catalog.set_config('synchronous_commit',
-                      CASE pg_catalog.current_setting('synchronous_commit')
-                           WHEN 'off' THEN 'local'
-                           ELSE pg_catalog.current_setting('synchronous_commit') END, true)",
+             SET LOCAL wal_skip_threshold = '{}kB'",
             self.options
                 .lock_wait
                 .as_millis()
@@ -449,6 +457,26 @@ pub fn copy_in(client: &mut Client, statement: &str, reader: &mut dyn Read) -> R
         }
     }
     Ok(writer.finish()?)
+}
+
+/// What holds for every transaction of a load: no limit of time but for locks, and a COMMIT that
+/// is durable.
+fn transaction_settings(version: MajorVersion) -> String {
+    let transaction_timeout = if version.at_least(17) {
+        "SET LOCAL transaction_timeout = 0;"
+    } else {
+        ""
+    };
+    format!(
+        "SET LOCAL statement_timeout = 0;
+         SET LOCAL idle_in_transaction_session_timeout = 0;
+         {transaction_timeout}
+         SET LOCAL lock_timeout = '10s';
+         SELECT pg_catalog.set_config('synchronous_commit',
+                  CASE pg_catalog.current_setting('synchronous_commit')
+                       WHEN 'off' THEN 'local'
+                       ELSE pg_catalog.current_setting('synchronous_commit') END, true)"
+    )
 }
 
 fn reindex_statement(index: &Index) -> String {

@@ -4,7 +4,7 @@
 //! PostgreSQL: `src/backend/catalog/index.c`, `IndexCheckExclusion`;
 //! `src/backend/utils/sort/tuplesortvariants.c`, `comparetup_index_btree`.
 
-use super::check::{CheckMeans, Violation, WITHOUT_INDEXES, parse_tid};
+use super::check::{ServerMeans, Violation, WITHOUT_INDEXES, parse_tid};
 use super::{Registration, reindex_statement};
 use crate::catalog::{Index, Relation};
 use crate::error::{Error, Place, Result};
@@ -57,7 +57,7 @@ impl Registration<'_> {
         relation: &Relation,
         index: &Index,
         later: &[&Index],
-        means: CheckMeans,
+        means: ServerMeans,
     ) -> Result<Option<Violation>> {
         let Some(error) = self.try_reindex(index, UNIQUE_VIOLATION)? else {
             return Ok(None);
@@ -156,7 +156,7 @@ impl Registration<'_> {
         &mut self,
         relation: &Relation,
         index: &Index,
-        means: CheckMeans,
+        means: ServerMeans,
     ) -> Result<Option<(Tid, Tid)>> {
         let keys = self.keys(index)?;
         let mut conditions = vec![keys.predicate.clone()];

@@ -22,7 +22,7 @@ pub(super) use prepare::{needs_transaction, prepare};
 
 use super::plan::InputPlan;
 use crate::catalog::{Column, Relation, Volatility};
-use crate::types::wire;
+use crate::types::{TypeKind, wire};
 use pgformat::datum::type_oid;
 use pgformat::ids::Oid;
 use sequence::SequencePlan;
@@ -126,12 +126,8 @@ pub fn plan(
             generated_source(index, column, relation, &mut defaults)?
         };
         defaults.sources[index] = source;
-        let is_stored = source.is_some() && column.generated != 'v';
-        if is_stored && wire::type_name(column.type_oid).is_none() {
-            return Err(format!(
-                "column {}, which takes its default, is of type {}",
-                column.name, column.type_name
-            ));
+        if source.is_some() && column.generated != 'v' {
+            refuse_cuts(column)?;
         }
         let drawn_from = column.sequence.as_ref().filter(|_| source.is_some());
         if let Some(sequence) = drawn_from.filter(|s| claimed.contains(&s.oid)) {
@@ -239,6 +235,36 @@ impl Defaults {
         });
         Source::Asked(self.asked.len() - 1)
     }
+}
+
+/// The function of a type whose values a cast to a length cuts, where assignment refuses them. Its
+/// name is that of the type, too.
+fn length_function(type_oid: Oid) -> Option<&'static str> {
+    Some(match type_oid {
+        type_oid::VARCHAR => "pg_catalog.\"varchar\"",
+        type_oid::BPCHAR => "pg_catalog.bpchar",
+        type_oid::BIT => "pg_catalog.\"bit\"",
+        type_oid::VARBIT => "pg_catalog.varbit",
+        _ => return None,
+    })
+}
+
+/// The server is asked for values of a column's type by a cast; within an array no function
+/// refuses what it would cut.
+fn refuse_cuts(column: &Column) -> Result<(), String> {
+    let Some(TypeKind::Array(element)) = column.description.as_deref().map(|d| &d.base().kind)
+    else {
+        return Ok(());
+    };
+    let is_domain = matches!(element.kind, TypeKind::Domain(_));
+    let has_length = column.base_type().1 >= 0 || is_domain;
+    if has_length && length_function(element.base().oid).is_some() {
+        return Err(format!(
+            "column {}, which takes its default, is of type {}",
+            column.name, column.type_name
+        ));
+    }
+    Ok(())
 }
 
 /// Expressions that call nextval or currval beside, of a sequence that we draw from or do not

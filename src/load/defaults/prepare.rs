@@ -8,7 +8,6 @@ use crate::error::{Class, Error, Result};
 use crate::load::defaults::wire_column::Raw;
 use crate::load::plan::{How, NativePlan, TablePlan};
 use crate::types::{Scratch, Settings, wire};
-use pgformat::datum::type_oid;
 use pgformat::heap::tuple::TupleBuilder;
 use pgformat::ids::Oid;
 use postgres::Client;
@@ -131,13 +130,10 @@ fn evaluate(
         let mut builder = TupleBuilder::new(Arc::from([layout]));
         builder.begin_row();
         match value {
-            Some(wire) => wire::receive(
-                relation.columns[*attribute].type_oid,
-                wire,
-                &mut Scratch::new(),
-                settings,
-                &mut builder,
-            )?,
+            Some(wire) => native.encoders[*attribute]
+                .as_ref()
+                .expect("what is stored has an encoder")
+                .receive_sent(wire, &mut Scratch::new(), settings, &mut builder)?,
             None => builder.put_null(),
         }
         native.defaults.once[*attribute] = builder.attribute(0).map(<[u8]>::to_vec);
@@ -147,21 +143,24 @@ fn evaluate(
 }
 
 /// A column's expression as the column takes it: pg_get_expr does not show the last, implicit
-/// conversion to its type and modifier. Text that is too long is refused by assignment, where a
-/// cast would cut it.
+/// conversion to its type and modifier. Text that is too long and bits of another number are
+/// refused by assignment, where a cast would cut them, also below a domain.
 ///
 /// PostgreSQL: src/backend/rewrite/rewriteHandler.c, build_column_default.
 fn assigned(column: &Column) -> String {
     let expression = column.default.as_deref().unwrap_or("NULL");
-    let typmod = column.typmod;
-    match column.type_oid {
-        type_oid::VARCHAR if typmod >= 0 => {
-            format!("pg_catalog.\"varchar\"(({expression})::pg_catalog.varchar, {typmod}, false)")
+    let (base, typmod) = column.base_type();
+    let name = &column.type_name;
+    match super::length_function(base).filter(|_| typmod >= 0) {
+        None => format!("({expression})::{name}"),
+        Some(function) => {
+            let value = format!("{function}(({expression})::{function}, {typmod}, false)");
+            if base == column.type_oid {
+                value
+            } else {
+                format!("({value})::{name}")
+            }
         }
-        type_oid::BPCHAR if typmod >= 0 => {
-            format!("pg_catalog.bpchar(({expression})::pg_catalog.bpchar, {typmod}, false)")
-        }
-        _ => format!("({expression})::{}", column.type_name),
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Outlook {
 pub struct TableOutlook {
     /// Its name.
     pub name: String,
+    /// It is a partition of the partitioned table before it, which has the inputs.
+    pub is_leaf: bool,
     /// Who loads it.
     pub by: By,
     /// Its columns.
@@ -73,7 +75,8 @@ pub struct TableOutlook {
     pub inputs: Vec<InputOutlook>,
     /// Where its heap goes while it is built.
     pub staged_in: PathBuf,
-    /// How large it will be; `None` when the server loads it.
+    /// How large it will be; `None` when the server loads it, and of a leaf. Of a partitioned table
+    /// without the indexes of its leaves.
     pub estimate: Option<Estimate>,
     /// Rows are there and will be replaced.
     pub replaces_bytes: u64,
@@ -179,7 +182,8 @@ fn look(
     let estimates = tables
         .iter()
         .map(|table| match (&table.how, settings) {
-            (How::Native(native), Some(settings)) => {
+            // Which leaf rows go to is not known before all are read.
+            (How::Native(native), Some(settings)) if table.part.has_inputs() => {
                 estimate::estimate(table, native, settings).map(Some)
             }
             _ => Ok(None),
@@ -341,7 +345,8 @@ fn table_outlook(
             encoder: native
                 .and_then(|native| native.encoders[number].as_ref())
                 .map(crate::types::Encoder::name),
-            not_in_the_input: table.inputs.iter().all(|i| !i.fields.contains(&number)),
+            not_in_the_input: table.part.has_inputs()
+                && table.inputs.iter().all(|i| !i.fields.contains(&number)),
         })
         .collect();
     let mut sizes = estimate.iter().flat_map(|e| &e.likely.index_bytes);
@@ -366,6 +371,7 @@ fn table_outlook(
         .collect();
     Ok(TableOutlook {
         name: relation.display_name(),
+        is_leaf: !table.part.has_inputs(),
         by: match &table.how {
             How::Native(_) => By::Native,
             How::Server(reason) => By::Server(reason.clone()),

@@ -67,6 +67,7 @@ impl Outlook {
 
 fn table_text(table: &TableOutlook, out: &mut String) {
     let _ = match &table.by {
+        By::Native if table.is_leaf => writeln!(out, "partition {}: native", table.name),
         By::Native => writeln!(out, "{}: native", table.name),
         By::Server(why) => writeln!(out, "{}: by the server's COPY: {why}", table.name),
     };
@@ -87,6 +88,8 @@ fn table_text(table: &TableOutlook, out: &mut String) {
         .iter()
         .map(|column| {
             let maker = match (&column.encoder, column.not_in_the_input) {
+                // Values are made as those of the partitioned table.
+                _ if table.is_leaf => return format!("{} {}", column.name, column.type_name),
                 (_, true) => "not in the input",
                 (Some(encoder), false) => encoder,
                 (None, false) => "by the server",
@@ -143,6 +146,7 @@ fn table_json(table: &TableOutlook) -> Value {
     };
     json!({
         "table": table.name,
+        "is_partition": table.is_leaf,
         "loaded": by(&table.by),
         "inputs": table.inputs.iter().map(|input| json!({
             "input": input.label,

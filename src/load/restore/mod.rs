@@ -535,6 +535,10 @@ impl Around for Restoring<'_> {
         (self.arranged.tables.len() * 4).max(self.arranged.relations)
     }
 
+    fn has_post_data(&self) -> bool {
+        !self.arranged.after.is_empty()
+    }
+
     fn before(&mut self, registration: &mut Registration<'_>) -> Result<Vec<SourceSpec>> {
         self.roles(registration)?;
         let before = std::mem::take(&mut self.arranged.before);

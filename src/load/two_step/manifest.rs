@@ -1,7 +1,7 @@
 //! The manifest of a stage: a JSON object over many lines, then a line with its CRC-32C.
 
 use super::super::built::{BuiltFork, BuiltIndex, BuiltTable, BuiltToast};
-use super::super::marks::{ChunkMark, Marks};
+use super::super::marks::{ChunkMark, Marks, RowLines};
 use crate::catalog::describe::Description;
 use crate::cluster::facts::Facts;
 use crate::cluster::owner::{FileOwner, fsync_directory};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 pub(super) const NAME: &str = "pgpagewrite.manifest";
 
 /// The form of the manifest that this program writes, and the one it reads.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 /// What a stage holds and what it was built for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,11 @@ pub struct StagedTable {
     pub oid: Oid,
     /// Its name as messages show it.
     pub name: String,
+    /// How many of the tables behind it are its leaves, which have its rows.
+    pub leaves: usize,
+    /// The attributes that its inputs give, in the order of the fields; `None` for a leaf, and
+    /// without inputs.
+    pub fields: Option<Vec<usize>>,
     /// As the catalogs described it.
     pub description: Description,
     /// What was built; paths are names in the stage's directory.
@@ -156,6 +161,8 @@ impl Manifest {
             "tables": self.tables.iter().map(|table| json!({
                 "oid": table.oid,
                 "name": table.name,
+                "leaves": table.leaves,
+                "fields": table.fields,
                 "description": pairs_to_json(&table.description.0),
                 "built": built_to_json(&table.built),
             })).collect::<Vec<_>>(),
@@ -177,6 +184,8 @@ impl Manifest {
                 Some(StagedTable {
                     oid: number(&table["oid"])?,
                     name: text(&table["name"])?,
+                    leaves: number(&table["leaves"])?,
+                    fields: optional(&table["fields"], |fields| list(fields, number))?,
                     description: Description(pairs(&table["description"])?),
                     built: built(&table["built"])?,
                 })
@@ -197,7 +206,7 @@ impl Manifest {
         let marks_are_right = self.tables.iter().all(|table| {
             let marks = table.built.marks.chunks();
             let first = marks.first().map(|mark| mark.first);
-            (table.built.rows == 0
+            (table.built.heap.blocks == 0
                 || first
                     == Some(Tid {
                         block: 0,
@@ -223,7 +232,23 @@ impl Manifest {
                 lengths.is_some_and(|lengths| lengths.iter().sum::<u64>() == fork.bytes())
             })
         });
-        marks_are_right && forks_are_listed && listed.is_empty()
+        marks_are_right && forks_are_listed && listed.is_empty() && self.heads().is_some()
+    }
+
+    /// The tables that were named for the stage, without the leaves behind them; `None` when leaves
+    /// are missing or have leaves.
+    pub(super) fn heads(&self) -> Option<Vec<&StagedTable>> {
+        let mut heads = Vec::new();
+        let mut rest = &self.tables[..];
+        while let Some((head, behind)) = rest.split_first() {
+            let (leaves, others) = behind.split_at_checked(head.leaves)?;
+            if leaves.iter().any(|leaf| leaf.leaves > 0) {
+                return None;
+            }
+            heads.push(head);
+            rest = others;
+        }
+        Some(heads)
     }
 }
 
@@ -278,7 +303,8 @@ fn built_to_json(built: &BuiltTable) -> Value {
         })),
         "inputs": built.inputs,
         "marks": built.marks.chunks().iter().map(|mark| json!([
-            mark.first.block, mark.first.offset, mark.input, mark.first_row_line, mark.row_lines,
+            mark.first.block, mark.first.offset, mark.input, mark.first_row_line,
+            hex(mark.row_lines.as_bytes()),
         ])).collect::<Vec<_>>(),
         "indexes": built.indexes.iter().map(|index| json!({
             "number": index.number,
@@ -326,7 +352,7 @@ fn marks(value: &Value) -> Option<Marks> {
             },
             input: number(&mark[2])?,
             first_row_line: mark[3].as_u64()?,
-            row_lines: list(&mark[4], number)?.into(),
+            row_lines: RowLines::from_bytes(from_hex(mark[4].as_str()?)?)?,
         })
     })? {
         let last = marks.chunks().last();
@@ -350,12 +376,37 @@ fn fork(value: &Value) -> Option<BuiltFork> {
     let name = text(&value["file"])?;
     // A name and nothing else: no way out of the directory.
     let plain = |b: u8| b.is_ascii_digit() || b"_vm".contains(&b);
-    (!name.is_empty() && name.bytes().all(plain)).then_some(())?;
+    name.bytes().all(plain).then_some(())?;
+    let segment_count = number(&value["segments"])?;
+    // What has no blocks has no file, and may have no name.
+    (segment_count == 0 || !name.is_empty()).then_some(())?;
     Some(BuiltFork {
         path: PathBuf::from(name),
         blocks: number(&value["blocks"])?,
-        segment_count: number(&value["segments"])?,
+        segment_count,
     })
+}
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut digits = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a String does not fail.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    let pairs = digits.as_bytes().chunks(2);
+    pairs
+        .map(|pair| {
+            let &[high, low] = pair else { return None };
+            u8::try_from(value(high)? << 4 | value(low)?).ok()
+        })
+        .collect()
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -405,11 +456,13 @@ mod tests {
             tables: vec![StagedTable {
                 oid: 16385,
                 name: "public.\"t\n\"".into(),
+                leaves: 0,
+                fields: Some(vec![1, 0]),
                 description: Description(vec![("its name".into(), "(\"a\", \"b\")".into())]),
                 built: BuiltTable {
                     rows: 7,
                     inputs: vec!["a.csv".into()],
-                    marks: marks(&json!([[0, 1, 0, 2, [0, 3]], [0, 5, 0, 9, []]])).unwrap(),
+                    marks: marks(&json!([[0, 1, 0, 2, "0301"], [0, 5, 0, 9, ""]])).unwrap(),
                     heap: fork("16385", 2),
                     visibility_map: Some(fork("16385_vm", 1)),
                     indexes: vec![BuiltIndex {
@@ -470,8 +523,12 @@ mod tests {
         unmarked.tables[0].built.marks = Marks::default();
         let mut of_nothing = manifest();
         of_nothing.tables[0].built.inputs.clear();
+        let mut leafless = manifest();
+        leafless.tables[0].leaves = 1;
+        let mut nameless = manifest();
+        nameless.tables[0].built.heap.path = PathBuf::new();
         for wrong in [
-            unmarked, of_nothing, missing, too_many, shorter, twice, endless,
+            unmarked, of_nothing, leafless, nameless, missing, too_many, shorter, twice, endless,
         ] {
             assert!(!wrong.is_whole(), "{wrong:?}");
         }

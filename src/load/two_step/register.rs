@@ -9,10 +9,11 @@ use super::super::options::{BuildOptions, WalMode};
 use super::super::plan::{How, IndexPlan, TablePlan};
 use super::super::report::Report;
 use super::super::{
-    Build, finish_session, interruptible, refuse_rows, relation_count, settings, space, tablespaces,
+    Build, finish_session, interruptible, is_taken, refuse_rows, relation_count, settings, space,
+    tablespaces, to_analyze,
 };
 use super::copy::copy_all;
-use super::manifest::{self, Manifest, StagedFile, server_facts};
+use super::manifest::{self, Manifest, StagedFile, StagedTable, server_facts};
 use crate::catalog::describe::Description;
 use crate::catalog::{Relation, quote_ident};
 use crate::cluster::conninfo::process_environment;
@@ -89,14 +90,23 @@ impl Build<'_> {
         if self.options.wal == WalMode::Auto {
             Consumers::read(session.client(), facts.version)?.refuse()?;
         }
-        let relations = check_tables(session, manifest)?;
+        let heads = manifest.heads().expect("the manifest is whole");
+        let relations = check_tables(session, manifest, &heads)?;
         if !self.options.truncate {
             refuse_rows(session.client(), &relations)?;
         }
         let view = settings::ask(session.client(), &facts, None)?;
         let sources: Vec<_> = relations.iter().map(|_| ("", Vec::new())).collect();
-        let tables = self.plan(relations, &sources, &view, &facts)?;
+        let mut tables = self.plan(relations, &sources, &view, &facts)?;
+        check_leaves(manifest, &heads, &tables)?;
         check_plans(manifest, &tables)?;
+        for (table, staged) in tables.iter_mut().zip(&manifest.tables) {
+            table.fields.clone_from(&staged.fields);
+            if let How::Native(native) = &mut table.how {
+                // The rows have their values.
+                native.defaults.asked.clear();
+            }
+        }
         self.refuse_unemptyable(session.client(), &tables)?;
 
         raise_open_files_limit();
@@ -115,7 +125,7 @@ impl Build<'_> {
         let registration = self.begin(session, relation_count(&tables))?;
         self.register(registration, staging, &tables, built, None)?;
         self.report.register = registering.elapsed();
-        Ok(tables.into_iter().map(|table| table.relation).collect())
+        Ok(to_analyze(tables))
     }
 }
 
@@ -135,9 +145,29 @@ fn check_server(manifest: &Manifest, facts: &Facts) -> Result<()> {
     Ok(())
 }
 
-/// The tables are what they were when the stage was built.
-fn check_tables(session: &mut Session, manifest: &Manifest) -> Result<Vec<Relation>> {
-    let oids: Vec<Oid> = manifest.tables.iter().map(|table| table.oid).collect();
+/// A table is not what it was.
+fn changed(manifest: &Manifest, name: &str, what: &str) -> Error {
+    let error = Error::refused("55000", format!("table {name} changed since it was staged"))
+        .with_hint("Nothing was loaded. Build the stage again.");
+    let current = env!("CARGO_PKG_VERSION");
+    if manifest.program == current {
+        error.with_detail(format!("{what}."))
+    } else {
+        error.with_detail(format!(
+            "{what}, or is told otherwise: the stage is of version {} of this program, which \
+             is {current}.",
+            manifest.program
+        ))
+    }
+}
+
+/// The tables that were named are what they were when the stage was built.
+fn check_tables(
+    session: &mut Session,
+    manifest: &Manifest,
+    heads: &[&StagedTable],
+) -> Result<Vec<Relation>> {
+    let oids: Vec<Oid> = heads.iter().map(|table| table.oid).collect();
     let names: HashMap<Oid, String> = session
         .client()
         .query(
@@ -154,56 +184,78 @@ fn check_tables(session: &mut Session, manifest: &Manifest) -> Result<Vec<Relati
             (row.get(0), name)
         })
         .collect();
-    let changed = |name: &str, what: String| {
-        let error = Error::refused("55000", format!("table {name} changed since it was staged"))
-            .with_hint("Nothing was loaded. Build the stage again.");
-        let current = env!("CARGO_PKG_VERSION");
-        if manifest.program == current {
-            error.with_detail(format!("{what}."))
-        } else {
-            error.with_detail(format!(
-                "{what}, or is told otherwise: the stage is of version {} of this program, which \
-                 is {current}.",
-                manifest.program
-            ))
-        }
-    };
-    let names = manifest
-        .tables
+    let names = heads
         .iter()
         .map(|table| {
             names
                 .get(&table.oid)
                 .map(String::as_str)
-                .ok_or_else(|| changed(&table.name, "it is gone".to_owned()))
+                .ok_or_else(|| changed(manifest, &table.name, "it is gone"))
         })
         .collect::<Result<Vec<&str>>>()?;
     let relations = session.plan_tables(&names)?;
-    for (table, relation) in manifest.tables.iter().zip(&relations) {
-        let now = Description::of(relation);
-        if let Some(difference) = table.description.difference(&now) {
-            return Err(changed(&table.name, difference));
-        }
+    for (table, relation) in heads.iter().zip(&relations) {
+        check_description(manifest, table, relation)?;
     }
     Ok(relations)
+}
+
+fn check_description(manifest: &Manifest, table: &StagedTable, now: &Relation) -> Result<()> {
+    match table.description.difference(&Description::of(now)) {
+        Some(difference) => Err(changed(manifest, &table.name, &difference)),
+        None => Ok(()),
+    }
+}
+
+/// Partitioned tables have the same partitions, and these are what they were.
+fn check_leaves(manifest: &Manifest, heads: &[&StagedTable], tables: &[TablePlan]) -> Result<()> {
+    let mut staged = manifest.tables.iter();
+    let mut planned = tables.iter().peekable();
+    for head in heads {
+        let table = planned.next().expect("each named table is planned");
+        if let How::Server(reason) = &table.how {
+            return Err(loaded_by_the_server(&head.name, reason));
+        }
+        let leaves: Vec<&TablePlan> =
+            std::iter::from_fn(|| planned.next_if(|t| !t.part.has_inputs())).collect();
+        let known = staged.by_ref().skip(1).take(head.leaves);
+        let known: Vec<&StagedTable> = known.collect();
+        let is_same = known.len() == leaves.len()
+            && known
+                .iter()
+                .zip(&leaves)
+                .all(|(known, leaf)| known.oid == leaf.relation.oid);
+        if !is_same {
+            return Err(changed(manifest, &head.name, "its partitions are others"));
+        }
+        for (known, leaf) in known.iter().zip(&leaves) {
+            check_description(manifest, known, &leaf.relation)?;
+        }
+    }
+    Ok(())
+}
+
+fn cannot_be_registered(name: &str, why: &str) -> Error {
+    Error::refused("55000", format!("table {name} cannot be registered: {why}"))
+        .with_hint("Nothing was loaded. Build the stage again.")
+}
+
+fn loaded_by_the_server(name: &str, reason: &str) -> Error {
+    cannot_be_registered(name, &format!("the server's COPY must load it: {reason}"))
 }
 
 /// We would build today what was built then.
 fn check_plans(manifest: &Manifest, tables: &[TablePlan]) -> Result<()> {
     for (staged, table) in manifest.tables.iter().zip(tables) {
-        let refused = |why: String| {
-            Err(Error::refused(
-                "55000",
-                format!("table {} cannot be registered: {why}", staged.name),
-            )
-            .with_hint("Nothing was loaded. Build the stage again."))
-        };
+        let refused = |why: String| Err(cannot_be_registered(&staged.name, &why));
         let native = match &table.how {
             How::Native(native) => native,
-            How::Server(reason) => {
-                return refused(format!("the server's COPY must load it: {reason}"));
-            }
+            How::Server(reason) => return Err(loaded_by_the_server(&staged.name, reason)),
         };
+        // A leaf without rows, and one whose rows its leaves have, have no files.
+        if !is_taken(table, Some(&staged.built)) || !table.part.has_rows() {
+            continue;
+        }
         let count = table.relation.indexes.len();
         if staged.built.indexes.iter().any(|i| i.number >= count) {
             return refused("it has fewer indexes".to_owned());

@@ -5,7 +5,7 @@
 //! where the counts say and leaves nulls elsewhere.
 
 use super::super::wording::is_space;
-use super::{NULL, Reader, at, malformed, too_many_elements, unexpected};
+use super::{NULL, Reader, at, count_elements, malformed, unexpected};
 use crate::error::ValueError;
 use pgformat::datum::array::{MAX_DIMENSIONS, Shape};
 
@@ -36,16 +36,7 @@ pub(super) fn read(reader: &mut Reader<'_>, text: &mut Vec<u8>) -> Result<Shape,
             return reader.malformed("Specified array dimensions do not match array contents.");
         }
     }
-    let elements = shape.elements().ok_or_else(too_many_elements)?;
-    for i in 0..shape.ndim {
-        let bound = shape.lower_bounds[i];
-        if bound.checked_add(shape.lengths[i]).is_none() {
-            return Err(ValueError::new(
-                "54000",
-                format!("array lower bound is too large: {bound}"),
-            ));
-        }
-    }
+    let elements = count_elements(&shape)?;
     if elements > 0 {
         reader.elements.spans.resize(elements, NULL);
         place(reader, pos, &shape, text)?;
