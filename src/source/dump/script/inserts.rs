@@ -33,7 +33,7 @@ const MAX_EXPONENT_DIGITS: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inserts {
     /// The head that each statement has, up to VALUES; for
-    /// [`insert_target`](super::insert_target).
+    /// [`insert_target`].
     pub head: Vec<u8>,
     /// Where the statements are in the script, in bytes.
     pub pos: Range<u64>,
