@@ -23,7 +23,7 @@ COMMENT ON TABLE "Sch ""ema"."Tab
 le" IS E'line one;\n-- line two ''quoted''';
 CREATE TABLE wide (id int PRIMARY KEY, t text, e bytea);
 INSERT INTO wide
-SELECT i, repeat(md5(i::text) || E'\n\\', i * 30), CASE WHEN i % 3 > 0 THEN decode(repeat(md5(i::text), i * 20), 'hex') END
+SELECT i, repeat(md5(i::text) || E'\n\\', i * 5), CASE WHEN i % 3 > 0 THEN decode(repeat(md5(i::text), i * 5), 'hex') END
   FROM generate_series(1, 150) AS i;
 CREATE TABLE many (a int, b numeric, c timestamptz);
 INSERT INTO many SELECT i, i / 7.0, timestamptz '2020-01-01 00:00:00+00' + i * interval '1 min' FROM generate_series(1, 40000) AS i;

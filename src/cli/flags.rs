@@ -23,9 +23,9 @@ Examples:
     pgpagewrite build -d postgres -C shop.dump
 
 Exit status: 0 loaded; 1 refused; 2 wrong usage; 3 no server, file, space or permission; 4 corruption.
-Nothing is loaded unless it is 0.";
+Nothing is loaded unless it is 0, but for what --keep-going restores.";
 
-/// Builds PostgreSQL data files directly: initial loads from CSV and text files, without COPY.
+/// Builds PostgreSQL data files directly: initial loads from data files, and restores of dumps.
 #[derive(Parser, Debug)]
 #[command(name = "pgpagewrite", version, disable_help_flag = true)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -119,8 +119,7 @@ pub struct InputFlags {
     /// CSV: columns in which the NULL string is a value; * is all.
     #[arg(long, value_name = "COLUMN,...")]
     pub force_not_null: Option<String>,
-    /// The string that stands for the column's default (16 and later); the server's COPY loads
-    /// such a table.
+    /// The string that stands for the column's default (16 and later).
     #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
     pub default: Option<String>,
     /// Each line ends with a delimiter, as in dbgen's .tbl files; the delimiter is then |.
@@ -151,8 +150,8 @@ pub struct CommonFlags {
         help_heading = "Behaviour"
     )]
     pub wal: String,
-    /// Do not check CHECK constraints and foreign keys; without it the server's COPY loads tables
-    /// that have them.
+    /// Do not check CHECK constraints and foreign keys; without it the server checks them before
+    /// COMMIT.
     #[arg(long, help_heading = "Behaviour")]
     pub trust_constraints: bool,
     /// Do not fire INSERT triggers; without it a table that has them is refused.
@@ -216,7 +215,8 @@ pub struct BuildFlags {
         conflicts_with_all = ["schema", "create_cluster", "truncate", "append", "wal", "analyze", "no_analyze"]
     )]
     pub stage_only: Option<PathBuf>,
-    /// Where sorts of index keys spill when they outgrow --memory; in the cluster by default.
+    /// Where sorts of index keys spill when they outgrow --memory, in the cluster by default; where
+    /// dumps are copied that cannot be read at any place.
     #[arg(long, value_name = "DIR", help_heading = "Behaviour")]
     pub temp_dir: Option<PathBuf>,
     /// Add to the rows that are there (not built yet: refused).

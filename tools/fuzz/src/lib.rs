@@ -7,6 +7,7 @@
 //!
 //! ```sh
 //! cargo run --release -p fuzz -- archive --executions 1000000 fixtures/dumps/archives/*
+//! cargo run --release -p fuzz -- script --executions 1000000 fixtures/dumps/scripts/*
 //! ```
 //!
 //! The same number of executions from the same [`Options::seed`] does the same.
@@ -15,6 +16,7 @@ pub mod archive;
 mod input;
 mod mutate;
 mod random;
+pub mod script;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ pub use input::Input;
 pub use mutate::mutate;
 pub use random::Random;
 
-/// How long one execution may take. A machine that does other things is no finding.
+/// How long one execution may take.
 pub const MAX_DURATION: Duration = Duration::from_secs(10);
 /// The most memory that the process may ever have had, in bytes.
 pub const MAX_MEMORY_BYTES: u64 = 1 << 30;
@@ -47,7 +49,7 @@ pub trait Target {
 /// What [`run`] does.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How many mutated inputs are executed.
+    /// How many mutated inputs are executed; with 0 a finding is tried again.
     pub executions: u64,
     /// Where the random numbers begin.
     pub seed: u64,
@@ -66,7 +68,7 @@ pub struct Summary {
     pub slowest: Duration,
 }
 
-/// Executes a target on mutations of the seeds.
+/// Executes a target on the seeds as they are, then on mutations of them.
 ///
 /// # Errors
 /// A finding: what it is, and where the input lies.
@@ -78,24 +80,37 @@ pub fn run(target: &mut dyn Target, seeds: &[Input], options: &Options) -> Resul
     let mut random = Random::new(options.seed);
     let mut summary = Summary::default();
     let name = target.name();
-    for execution in 0..options.executions {
-        let mut input = seeds[random.below(seeds.len())].clone();
-        mutate(&mut input, seeds, &mut random);
-        if random.below(2) == 0 {
-            target.mend(&mut input);
+    let seeds_alone = seeds.len() as u64;
+    for execution in 0..seeds_alone + options.executions {
+        let mut input;
+        if execution < seeds_alone {
+            input = seeds[execution as usize].clone();
+        } else {
+            input = seeds[random.below(seeds.len())].clone();
+            mutate(&mut input, seeds, &mut random);
+            if random.below(2) == 0 {
+                target.mend(&mut input);
+            }
         }
         let found = |what: String| {
             let name = format!("{name}-{}-{execution}", options.seed);
             let kept = keep(&input, &options.findings.join(name));
             Err(format!("execution {execution}: {what}; the input: {kept}"))
         };
-        let since = Instant::now();
-        let Ok(taken) = catch_unwind(AssertUnwindSafe(|| target.execute(&input))) else {
+        let mut timed = || {
+            let since = Instant::now();
+            let taken = catch_unwind(AssertUnwindSafe(|| target.execute(&input)));
+            taken.map(|taken| (taken, since.elapsed()))
+        };
+        let Ok((taken, mut duration)) = timed() else {
             return found("a panic".into());
         };
-        let duration = since.elapsed();
         if duration > MAX_DURATION {
-            return found(format!("it took {duration:?}"));
+            // What was slow because this process was stopped is not slow again.
+            duration = timed().map_or(duration, |(_, again)| again.min(duration));
+        }
+        if duration > MAX_DURATION {
+            return found(format!("it took {duration:?} at least twice"));
         }
         if execution % 1000 == 0 && peak_memory_bytes() > MAX_MEMORY_BYTES {
             return found(format!(

@@ -2,6 +2,7 @@
 
 use clap::{Parser, ValueEnum};
 use fuzz::archive::ArchiveTarget;
+use fuzz::script::ScriptTarget;
 use fuzz::{Input, Options, Target, peak_memory_bytes};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ struct Arguments {
     /// Inputs that the reader understands: files, or directories that are one archive.
     #[arg(required = true)]
     seeds: Vec<PathBuf>,
-    /// How many mutated inputs.
+    /// How many mutated inputs; 0 tries only the seeds, as a finding.
     #[arg(long, default_value_t = 1_000_000)]
     executions: u64,
     /// Where the random numbers begin; the same gives the same inputs.
@@ -29,6 +30,8 @@ struct Arguments {
 enum TargetName {
     /// Archives of pg_dump: custom, directory, tar.
     Archive,
+    /// Scripts of SQL.
+    Script,
 }
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
     }
     let mut target: Box<dyn Target> = match arguments.target {
         TargetName::Archive => Box::new(ArchiveTarget::new().map_err(|e| e.to_string())?),
+        TargetName::Script => Box::new(ScriptTarget),
     };
     let options = Options {
         executions: arguments.executions,
