@@ -325,3 +325,68 @@ fn what_a_restore_builds_from_the_rows_has_a_share_of_the_memory() {
     assert!(server.log().contains(&told), "{}", server.log());
     assert!(text.contains("with maintenance_work_mem 512MB"), "{text}");
 }
+
+#[test]
+fn rows_that_are_refused_leave_the_others() {
+    let server = Server::start(15, &[("wal_level", "minimal"), ("fsync", "off")]);
+    server.execute("postgres", &format!("CREATE DATABASE {SOURCE}"));
+    server.execute(
+        SOURCE,
+        "CREATE TABLE a (i int PRIMARY KEY); INSERT INTO a VALUES (1), (2);
+         CREATE TABLE b (i text); INSERT INTO b VALUES ('1'), ('x');
+         CREATE TABLE c (i int); INSERT INTO c VALUES (1), (1); CREATE INDEX ON c (i);
+         CREATE TABLE d (i int, j int); INSERT INTO d VALUES (1, 2);
+         CREATE TABLE e (i int REFERENCES a); INSERT INTO e VALUES (1), (2)",
+    );
+    let dump = dumped(&server, 15, "rows.dump", &["-Fc"]);
+    // Rows that do not parse, rows that a key does not take, a column that is not there.
+    let prepare = "CREATE TABLE b (i int); CREATE TABLE c (i int UNIQUE); CREATE TABLE d (i int)";
+    let [theirs, ours] = both(&server, &dump, prepare, &[], &["--keep-going"]);
+    assert!(!theirs.succeeded());
+    let stderr = ours.expect_failure(1);
+    for sqlstate in ["22P02", "23505", "42703"] {
+        assert!(stderr.contains(sqlstate), "{stderr}");
+    }
+    assert_eq!(server.value(OURS, "SELECT sum(i) FROM e"), "3");
+    assert_eq!(server.value(OURS, "SELECT count(*) FROM b"), "0");
+    // And in a script, of which psql goes on, too.
+    let script = dumped(&server, 15, "rows.sql", &[]);
+    for database in [THEIRS, OURS] {
+        fresh(&server, database);
+        server.execute(database, prepare);
+    }
+    let mut psql = server.client(15, "psql", THEIRS);
+    run(psql.args(["-X", "-q", "-f"]).arg(&script));
+    build(&server, OURS, &["--keep-going"], &script).expect_failure(1);
+    assert_same("rows.sql", &server.dump(OURS), &server.dump(THEIRS));
+}
+
+#[test]
+fn foreign_keys_are_not_checked_where_triggers_are_disabled() {
+    let server = Server::start(15, &[("wal_level", "minimal"), ("fsync", "off")]);
+    server.execute("postgres", &format!("CREATE DATABASE {SOURCE}"));
+    server.execute(
+        SOURCE,
+        "CREATE TABLE p (id int PRIMARY KEY); INSERT INTO p SELECT generate_series(1, 10);
+         CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p);
+         INSERT INTO c SELECT i, i FROM generate_series(1, 10) i",
+    );
+    let dump = dumped(&server, 15, "keys.dump", &["-Fc"]);
+    let tables = "CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p)";
+    let disabled = ["-a", "--disable-triggers", "-t", "c"];
+    for ran in both(&server, &dump, tables, &disabled, &[]) {
+        ran.expect_success();
+    }
+    // The rows of the one go to the server, those of the other are built.
+    let with_rows = format!("{tables}; INSERT INTO p VALUES (5000)");
+    for args in [&["-a", "--disable-triggers"][..], &["-a"]] {
+        fresh(&server, OURS);
+        server.execute(OURS, &with_rows);
+        build(&server, OURS, args, &dump).expect_success();
+        assert_eq!(server.value(OURS, "SELECT count(*) FROM p"), "11");
+    }
+    fresh(&server, OURS);
+    server.execute(OURS, tables);
+    let stderr = build(&server, OURS, &["-a", "-t", "c"], &dump).expect_failure(1);
+    assert!(stderr.contains("23503"), "{stderr}");
+}

@@ -47,3 +47,30 @@ fn place(label: &str, line: u64) -> Place {
         ..Place::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_leave_the_database_are_found_among_others() {
+        for sql in [
+            "CREATE TABLE t (a text);\nCOPY t FROM PROGRAM 'touch x';",
+            "copy t from program $$touch x$$",
+            "COPY (SELECT 1) TO '/tmp/x'",
+            "CREATE TABLE t (a text); COMMIT; BEGIN;",
+        ] {
+            let error = check(sql, "entry", false).expect_err(sql);
+            assert_eq!(error.sqlstate, "0A000", "{sql}");
+            assert_eq!(error.places[0].file, "entry", "{sql}");
+        }
+        for sql in [
+            "COMMENT ON TABLE t IS 'COPY t FROM PROGRAM ''x''; COMMIT;';",
+            "CREATE FUNCTION f() RETURNS int LANGUAGE plpgsql AS $$ BEGIN COMMIT; END $$;",
+            "CREATE FUNCTION f() RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; END;",
+        ] {
+            check(sql, "entry", false).expect(sql);
+        }
+        check("COPY t FROM PROGRAM 'x'", "entry", true).expect("trusted");
+    }
+}

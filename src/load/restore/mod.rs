@@ -471,7 +471,11 @@ impl Restoring<'_> {
         }
         let interrupted = self.runner.interrupted;
         let disable_triggers = self.options.disable_triggers;
+        let goes_on = self.options.keep_going;
         let copied = self.runner.attempt(registration, |registration| {
+            if goes_on {
+                tables::check(registration, table)?;
+            }
             tables::feed(registration, table, freeze, disable_triggers, interrupted)
         })?;
         if let Some(copied) = copied {

@@ -7,7 +7,7 @@ use super::inserts::Column;
 use super::options::RestoreOptions;
 use super::rows::DumpedTable;
 use super::run::Runner;
-use crate::catalog::TRIGGER_TYPE_INSERT;
+use crate::catalog::{TRIGGER_TYPE_INSERT, quote_ident};
 use crate::cluster::register::Registration;
 use crate::error::{Error, Place, Result};
 use pgformat::ids::Oid;
@@ -316,6 +316,36 @@ pub fn feed(
     let copied = server_copy::copy_input(client, &statement, &feed, interrupted)?;
     client.batch_execute(&alter("ENABLE"))?;
     Ok(copied)
+}
+
+/// Has the server look at what COPY would refuse before it takes rows. The client loses its place in
+/// the answers when COPY itself is refused, which matters where a restore goes on.
+///
+/// # Errors
+/// The server's, as COPY's.
+pub fn check(registration: &mut Registration<'_>, table: &DumpedTable) -> Result<()> {
+    let Some(target) = &table.target else {
+        return Ok(());
+    };
+    let name = &target.table;
+    let rows = match target.columns.as_deref() {
+        None | Some([]) => "DEFAULT VALUES".to_owned(),
+        Some(columns) => {
+            let nulls = vec!["NULL"; columns.len()].join(", ");
+            let columns: Vec<String> = columns.iter().map(|c| quote_ident(c)).collect();
+            let columns = columns.join(", ");
+            format!("({columns}) OVERRIDING SYSTEM VALUE SELECT {nulls} WHERE false")
+        }
+    };
+    let explained = registration
+        .client()
+        .batch_execute(&format!("EXPLAIN INSERT INTO {name} {rows}"));
+    explained.map_err(|error| {
+        Error::from(error).at(Place {
+            file: table.source.label.clone(),
+            ..Place::default()
+        })
+    })
 }
 
 /// pg_dump's statement has no options, so that the encoding can be said, and FREEZE.
