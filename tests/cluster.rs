@@ -270,7 +270,7 @@ fn root_is_authenticated_as_the_servers_owner_by_peer() {
     let mut child = command
         .arg("-D")
         .arg(server.data_dir())
-        .args(["-k", &socket, "-c", "listen_addresses="])
+        .args(["-k", &socket, "-p", "5432", "-c", "listen_addresses="])
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();

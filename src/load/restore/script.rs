@@ -406,6 +406,15 @@ impl Reading<'_> {
 
     fn set(&mut self, name: &str, value: &str, command: Command) {
         if LIMITS.contains(&name) {
+            // A load has its own. But a server that does not know one refuses it here, too.
+            if value == "0" {
+                let arranged = &mut self.segment.arranged;
+                if self.rows_pending {
+                    arranged.after.push(Step::Command(command));
+                } else {
+                    arranged.before.push(command);
+                }
+            }
             return;
         }
         if name == "client_encoding" || name == "names" {
