@@ -165,8 +165,8 @@ impl Session {
     pub fn plan_tables(&mut self, names: &[&str]) -> Result<Vec<Relation>> {
         self.client.batch_execute(&format!(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-             SET LOCAL lock_timeout = {}",
-            self.lock_wait.as_millis().clamp(1, i32::MAX as u128)
+             {}",
+            lock_timeout(self.lock_wait)
         ))?;
         let planned = plan_tables(&mut self.client, &self.facts, names, true);
         let ended = self.client.batch_execute("ROLLBACK");
@@ -190,8 +190,8 @@ impl Session {
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
              SET LOCAL statement_timeout = 0;
              SET LOCAL idle_in_transaction_session_timeout = 0;
-             SET LOCAL lock_timeout = {}",
-            self.lock_wait.as_millis().clamp(1, i32::MAX as u128)
+             {}",
+            lock_timeout(self.lock_wait)
         ))?;
         let (client, facts) = (&mut self.client, &self.facts);
         let rehearsed = || {
@@ -275,6 +275,12 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// SQL that limits how long a transaction waits for a lock.
+pub(super) fn lock_timeout(wait: Duration) -> String {
+    let ms = wait.as_millis().clamp(1, i32::MAX as u128);
+    format!("SET LOCAL lock_timeout = {ms};")
 }
 
 /// Plans tables inside an open transaction. `with_size` opens the tables' files in the server.

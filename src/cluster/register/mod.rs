@@ -48,7 +48,7 @@ pub use sequences::{SequenceMove, begin_values, keep_values};
 use super::facts::{Consumers, Facts, WalLevel};
 use super::journal::JournalOnDisk;
 use super::script;
-use super::session::{Session, plan_tables};
+use super::session::{Session, lock_timeout, plan_tables};
 use super::staging::{MANY_FILES, SyncedDirectory};
 use crate::catalog::{Index, ReferencedTable, Relation, quote_ident};
 use crate::error::{Error, Result};
@@ -389,17 +389,12 @@ impl<'s> Registration<'s> {
     /// What holds for the transaction whatever the session's defaults are; a script may have
     /// changed them.
     fn settings(&mut self) -> Result<()> {
-        let settings = transaction_settings(self.session.facts.version);
+        let settings = transaction_settings(self.session.facts.version, self.options.lock_wait);
         let means = self.options.means;
         let maintenance_settings = means.map_or(String::new(), ServerMeans::maintenance_settings);
         self.session.client().batch_execute(&format!(
             "{settings}; {maintenance_settings}
-             SET LOCAL lock_timeout = {};
              SET LOCAL wal_skip_threshold = '{}kB'",
-            self.options
-                .lock_wait
-                .as_millis()
-                .clamp(1, i32::MAX as u128),
             self.wal_skip_kb
         ))?;
         Ok(())
@@ -461,7 +456,8 @@ pub fn copy_in(client: &mut Client, statement: &str, reader: &mut dyn Read) -> R
 
 /// What holds for every transaction of a load: no limit of time but for locks, and a COMMIT that
 /// is durable.
-fn transaction_settings(version: MajorVersion) -> String {
+fn transaction_settings(version: MajorVersion, lock_wait: Duration) -> String {
+    let lock_timeout = lock_timeout(lock_wait);
     let transaction_timeout = if version.at_least(17) {
         "SET LOCAL transaction_timeout = 0;"
     } else {
@@ -471,7 +467,7 @@ fn transaction_settings(version: MajorVersion) -> String {
         "SET LOCAL statement_timeout = 0;
          SET LOCAL idle_in_transaction_session_timeout = 0;
          {transaction_timeout}
-         SET LOCAL lock_timeout = '10s';
+         {lock_timeout}
          SELECT pg_catalog.set_config('synchronous_commit',
                   CASE pg_catalog.current_setting('synchronous_commit')
                        WHEN 'off' THEN 'local'

@@ -43,7 +43,7 @@ pub fn begin_values(session: &mut Session) -> Result<()> {
     if session.gives_values {
         return Ok(());
     }
-    let settings = transaction_settings(session.facts.version);
+    let settings = transaction_settings(session.facts.version, session.lock_wait);
     session.client().batch_execute(&format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {settings}"
     ))?;

@@ -202,10 +202,11 @@ pub fn of_archive(
         let of_pass = selected.iter().filter(|s| pass(s.entry) == wanted_pass);
         in_order.extend(of_pass);
     }
-    in_order.retain(|s| !databases::is_of_database(s.entry));
-    for selected in &in_order {
+    // What is said of the database itself is run as well, with -C.
+    for selected in selected {
         check(archive, selected, options)?;
     }
+    in_order.retain(|s| !databases::is_of_database(s.entry));
     let first_rows = in_order
         .iter()
         .position(|s| s.wanted.data || s.entry.section == Section::PostData)

@@ -26,6 +26,15 @@ pub fn is_of_database(entry: &Entry) -> bool {
         || (about && entry.tag.starts_with("DATABASE "))
 }
 
+/// Whether there is a database of this name.
+///
+/// # Errors
+/// The server's.
+pub fn is_there(session: &mut Session, name: &str) -> Result<bool> {
+    let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)";
+    Ok(session.client().query_one(there, &[&name])?.get(0))
+}
+
 /// A database that was made under another name.
 pub struct Created {
     database: Database,
@@ -72,7 +81,7 @@ impl Database {
         session: &mut Session,
         options: &RestoreOptions,
     ) -> Result<(Created, Session)> {
-        let is_there = self.is_there(session)?;
+        let is_there = is_there(session, &self.name)?;
         if is_there && !options.clean {
             return Err(Error::refused(
                 "42P04",
@@ -141,11 +150,6 @@ impl Database {
         }
         Ok(())
     }
-
-    fn is_there(&self, session: &mut Session) -> Result<bool> {
-        let there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)";
-        Ok(session.client().query_one(there, &[&self.name])?.get(0))
-    }
 }
 
 impl Created {
@@ -158,7 +162,7 @@ impl Created {
         let name = quote_ident(&self.database.name);
         let temporary_name = quote_ident(&self.temporary_name);
         let former = quote_ident(&format!("{}_former", self.temporary_name));
-        let is_there = self.database.is_there(session)?;
+        let is_there = is_there(session, &self.database.name)?;
         let mut sql = String::from("BEGIN;\n");
         if is_there {
             let _ = writeln!(sql, "ALTER DATABASE {name} RENAME TO {former};");

@@ -279,14 +279,21 @@ impl Work<'_> {
         loop {
             let arranged = arranged(&failed)?;
             let places: Vec<RowsPlace> = arranged.tables.iter().map(DumpedTable::place).collect();
-            let error = match self.attempt(session, arranged, &failed) {
-                Err(error) if self.options.keep_going => error,
-                attempted => return attempted,
-            };
-            match rows::place_of(&error, &places) {
-                Some(place) if failed.insert(place.clone()) => {}
-                _ => return Err(error),
+            let mut ignored = Vec::new();
+            let attempted = self.attempt(session, arranged, &failed, &mut ignored);
+            if self.options.keep_going
+                && let Err(error) = &attempted
+                && let Some(place) = rows::place_of(error, &places)
+                && failed.insert(place.clone())
+            {
+                continue;
             }
+            for error in &ignored {
+                eprintln!("{error}");
+            }
+            let mut restored = attempted?;
+            restored.errors = ignored.len() as u64;
+            return Ok(restored);
         }
     }
 
@@ -295,6 +302,7 @@ impl Work<'_> {
         session: &mut Session,
         arranged: Arranged,
         failed_rows: &FailedRows,
+        ignored: &mut Vec<Error>,
     ) -> Result<Restored> {
         // Before minutes are spent on what cannot end well.
         if session
@@ -314,7 +322,7 @@ impl Work<'_> {
                 verbose: self.options.verbose,
                 told: None,
                 interrupted: self.interrupted,
-                errors: Vec::new(),
+                errors: ignored,
                 failed_tables: HashSet::new(),
                 failed_rows,
             },
@@ -340,9 +348,6 @@ impl Work<'_> {
             }
             error
         })?;
-        for error in &restoring.runner.errors {
-            eprintln!("{error}");
-        }
         let oids: Vec<Oid> = loaded.iter().map(|relation| relation.oid).collect();
         let mut loaded = session
             .names_of(&oids)
@@ -350,8 +355,8 @@ impl Work<'_> {
         loaded.append(&mut restoring.filled);
         Ok(Restored {
             report,
-            errors: restoring.runner.errors.len() as u64,
             loaded,
+            ..Restored::default()
         })
     }
 

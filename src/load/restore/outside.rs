@@ -3,6 +3,7 @@
 //! A database that the script drops steps aside under another name until all is done.
 
 use super::command::{Command, CommandOrigin};
+use super::databases;
 use crate::catalog::quote_ident;
 use crate::cluster::session::Session;
 use crate::error::{Place, Result};
@@ -58,13 +59,14 @@ impl Outside {
                 Some((format!("DROP DATABASE {}", quote_ident(&name)), Some(name)))
             }
             Class::CreateTablespace { name } => {
-                if is_there(session, TABLESPACE, &name)? {
+                let there = session.client().query_one(TABLESPACE, &[&name])?;
+                if there.get(0) {
                     eprintln!("NOTE: tablespace \"{name}\" is there, and stays where it is");
                     return Ok(());
                 }
                 Some((format!("DROP TABLESPACE {}", quote_ident(&name)), None))
             }
-            Class::DropDatabase { name } if is_there(session, DATABASE, &name)? => {
+            Class::DropDatabase { name } if databases::is_there(session, &name)? => {
                 return self.step_aside(session, &name);
             }
             _ => None,
@@ -136,9 +138,4 @@ fn leave(session: &mut Session, database: &str) -> Result<()> {
     session.go_to(row.get(0))
 }
 
-const DATABASE: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)";
 const TABLESPACE: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tablespace WHERE spcname = $1)";
-
-fn is_there(session: &mut Session, what: &str, name: &str) -> Result<bool> {
-    Ok(session.client().query_one(what, &[&name])?.get(0))
-}

@@ -31,7 +31,7 @@ pub struct Runner<'a> {
     /// Set from outside to stop.
     pub interrupted: &'a AtomicBool,
     /// Errors that did not end it.
-    pub errors: Vec<Error>,
+    pub errors: &'a mut Vec<Error>,
     /// Tables that could not be made, by the names of their entries.
     pub failed_tables: HashSet<String>,
     /// Rows that could not be built, so that the server is to judge them.

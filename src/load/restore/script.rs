@@ -87,14 +87,9 @@ pub fn segments(
         failed,
         segments: Vec::new(),
         segment: Segment::default(),
-        encoding: "UTF8".to_owned(),
-        settings: Settings::default(),
-        hoisted: Settings::default(),
-        rows_pending: false,
-        rows_guarded: false,
-        rows_seen: false,
+        session: PsqlSession::default(),
+        rows: RowsSoFar::default(),
         meta_between: false,
-        escapes: false,
     };
     while let Some(item) = reader.next_item()? {
         reading.item(item)?;
@@ -157,6 +152,38 @@ impl Settings {
     }
 }
 
+/// What holds for the session of psql at a place of a script, until it connects anew.
+#[derive(Debug)]
+struct PsqlSession {
+    encoding: String,
+    settings: Settings,
+    /// `standard_conforming_strings` is off.
+    escapes: bool,
+}
+
+impl Default for PsqlSession {
+    fn default() -> PsqlSession {
+        PsqlSession {
+            encoding: "UTF8".to_owned(),
+            settings: Settings::default(),
+            escapes: false,
+        }
+    }
+}
+
+/// What is known of the rows of a transaction.
+#[derive(Debug, Default)]
+struct RowsSoFar {
+    /// What holds behind what goes before the rows.
+    hoisted: Settings,
+    /// There were rows.
+    pending: bool,
+    /// Rows that come now depend on something behind the first rows.
+    guarded: bool,
+    /// Something may have looked at the rows.
+    seen: bool,
+}
+
 struct Reading<'a> {
     script: &'a FileSource,
     label: &'a str,
@@ -164,21 +191,10 @@ struct Reading<'a> {
     failed: &'a HashSet<RowsPlace>,
     segments: Vec<Segment>,
     segment: Segment,
-    encoding: String,
-    /// What holds at this place of the script.
-    settings: Settings,
-    /// What holds behind what goes before the rows.
-    hoisted: Settings,
-    /// There were rows.
-    rows_pending: bool,
-    /// Rows that come now depend on something behind the first rows.
-    rows_guarded: bool,
-    /// Something may have looked at the rows.
-    rows_seen: bool,
+    session: PsqlSession,
+    rows: RowsSoFar,
     /// A command of psql stands behind the last statement that is kept by its place.
     meta_between: bool,
-    /// `standard_conforming_strings` is off.
-    escapes: bool,
 }
 
 impl Reading<'_> {
@@ -186,7 +202,7 @@ impl Reading<'_> {
         match item {
             Item::Meta { command, line } => self.meta(command, line),
             Item::Statement { text, pos, line } => {
-                let sql = decoded(text, &self.encoding, self.label, line)?;
+                let sql = decoded(text, &self.session.encoding, self.label, line)?;
                 self.statement(sql, pos, line)
             }
             Item::Inserts(inserts) => self.inserts(inserts),
@@ -196,7 +212,7 @@ impl Reading<'_> {
                 data,
                 data_line,
             } => {
-                let statement = decoded(statement, &self.encoding, self.label, line)?;
+                let statement = decoded(statement, &self.session.encoding, self.label, line)?;
                 self.rows(statement, data, data_line)
             }
         }
@@ -206,7 +222,7 @@ impl Reading<'_> {
         self.meta_between = true;
         match command {
             Meta::Connect(connect) => self.end_segment(Some(connect)),
-            Meta::Encoding(name) => self.encoding = name.to_ascii_uppercase(),
+            Meta::Encoding(name) => self.session.encoding = name.to_ascii_uppercase(),
             Meta::Restrict(_) | Meta::Unrestrict(_) | Meta::Harmless => {}
             Meta::Other(name) => {
                 return Err(self
@@ -228,19 +244,18 @@ impl Reading<'_> {
 
     /// Begins the next database.
     fn end_segment(&mut self, connect: Option<Connect>) {
+        self.end_transaction(connect);
+        self.session = PsqlSession::default();
+    }
+
+    fn end_transaction(&mut self, connect: Option<Connect>) {
         let next = Segment {
             connect,
             ..Segment::default()
         };
         self.segments
             .push(std::mem::replace(&mut self.segment, next));
-        "UTF8".clone_into(&mut self.encoding);
-        self.settings = Settings::default();
-        self.hoisted = Settings::default();
-        self.rows_pending = false;
-        self.rows_guarded = false;
-        self.rows_seen = false;
-        self.escapes = false;
+        self.rows = RowsSoFar::default();
     }
 
     /// Begins another transaction where something that cannot be in one has come.
@@ -248,20 +263,12 @@ impl Reading<'_> {
         if self.segment.outside.is_empty() {
             return;
         }
-        let (encoding, settings, escapes) = (
-            std::mem::take(&mut self.encoding),
-            std::mem::take(&mut self.settings),
-            self.escapes,
-        );
-        self.end_segment(None);
-        for (_, sql) in &settings.0 {
+        self.end_transaction(None);
+        for (_, sql) in &self.session.settings.0 {
             let again = Command::quiet(sql.clone());
             self.segment.arranged.before.push(again);
         }
-        self.hoisted = settings.clone();
-        self.settings = settings;
-        self.encoding = encoding;
-        self.escapes = escapes;
+        self.rows.hoisted = self.session.settings.clone();
     }
 
     fn statement(&mut self, sql: String, pos: std::ops::Range<u64>, line: u64) -> Result<()> {
@@ -287,32 +294,32 @@ impl Reading<'_> {
             class if is_outside(&class) => self.segment.outside.push(command),
             Class::CreateRole { name } => self.segment.arranged.roles.push((name, command)),
             Class::Insert => self.insert_by_place(pos, line),
-            Class::LargeObject if self.rows_pending => self.by_place(pos, line),
-            _ if !self.rows_pending => self.segment.arranged.before.push(command),
+            Class::LargeObject if self.rows.pending => self.by_place(pos, line),
+            _ if !self.rows.pending => self.in_place(command),
             // The index of a table whose rows failed comes behind these.
             Class::CreateIndex { table } | Class::AddKey { table } if self.has_failed(&table) => {
-                self.segment.arranged.after.push(Step::Command(command));
+                self.in_place(command);
             }
             Class::AttachIndex if !self.failed.is_empty() => {
-                self.segment.arranged.after.push(Step::Command(command));
+                self.in_place(command);
             }
             Class::CreateIndex { .. } | Class::AddKey { .. } | Class::AttachIndex
-                if !self.rows_seen =>
+                if !self.rows.seen =>
             {
                 self.hoist(command);
             }
-            Class::Makes { name } if !self.rows_seen && !self.hides(&name) => {
+            Class::Makes { name } if !self.rows.seen && !self.hides(&name) => {
                 self.hoist(command);
             }
-            Class::Names => self.segment.arranged.after.push(Step::Command(command)),
+            Class::Names => self.in_place(command),
             Class::Guards | Class::Setval | Class::AddForeignKey { .. } => {
-                self.rows_guarded = true;
-                self.segment.arranged.after.push(Step::Command(command));
+                self.rows.guarded = true;
+                self.in_place(command);
             }
             _ => {
-                self.rows_seen = true;
-                self.rows_guarded = true;
-                self.segment.arranged.after.push(Step::Command(command));
+                self.rows.seen = true;
+                self.rows.guarded = true;
+                self.in_place(command);
             }
         }
         Ok(())
@@ -322,8 +329,13 @@ impl Reading<'_> {
     fn inserts(&mut self, inserts: Inserts) -> Result<()> {
         self.begin_behind_outside();
         let (pos, line) = (inserts.pos.clone(), inserts.line);
-        let head = decoded(inserts.head.clone(), &self.encoding, self.label, line)?;
-        if self.rows_guarded || !quotes_are_plain(&self.encoding) {
+        let head = decoded(
+            inserts.head.clone(),
+            &self.session.encoding,
+            self.label,
+            line,
+        )?;
+        if self.rows.guarded || !quotes_are_plain(&self.session.encoding) {
             self.insert_by_place(pos, line);
             return Ok(());
         }
@@ -331,8 +343,8 @@ impl Reading<'_> {
             script: self.script.clone(),
             pos: pos.clone(),
             line,
-            encoding: self.encoding.clone(),
-            escapes: self.escapes,
+            encoding: self.session.encoding.clone(),
+            escapes: self.session.escapes,
         });
         let member = InsertsMember {
             inserts,
@@ -341,7 +353,7 @@ impl Reading<'_> {
         };
         // Their places are told in the script at last.
         let label = format!("{}, INSERTs on line {line}", self.label);
-        match DumpedTable::inserted(&head, member, label, &self.encoding, otherwise) {
+        match DumpedTable::inserted(&head, member, label, &self.session.encoding, otherwise) {
             Some(mut table) => {
                 table.search_path = Some(self.search_path());
                 table.as_role = self.is_another_role();
@@ -355,14 +367,14 @@ impl Reading<'_> {
 
     /// The statement that sets the `search_path` of this place.
     fn search_path(&self) -> String {
-        let set = self.settings.get("search_path");
+        let set = self.session.settings.get("search_path");
         set.unwrap_or("RESET search_path").to_owned()
     }
 
     /// SET ROLE or SET SESSION AUTHORIZATION hold here.
     fn is_another_role(&self) -> bool {
         let set = |name| {
-            let sql: Option<&str> = self.settings.get(name);
+            let sql: Option<&str> = self.session.settings.get(name);
             sql.is_some_and(|sql| !sql.to_ascii_uppercase().starts_with("RESET"))
         };
         set("role") || set("session")
@@ -370,8 +382,8 @@ impl Reading<'_> {
 
     fn insert_by_place(&mut self, pos: std::ops::Range<u64>, line: u64) {
         self.begin_rows();
-        self.rows_seen = true;
-        self.rows_guarded = true;
+        self.rows.seen = true;
+        self.rows.guarded = true;
         self.by_place(pos, line);
     }
 
@@ -385,8 +397,8 @@ impl Reading<'_> {
                 script: self.script.clone(),
                 pos,
                 line,
-                encoding: self.encoding.clone(),
-                escapes: self.escapes,
+                encoding: self.session.encoding.clone(),
+                escapes: self.session.escapes,
             })),
         }
         self.meta_between = false;
@@ -394,11 +406,11 @@ impl Reading<'_> {
 
     /// What holds here holds again behind the rows, whatever is set for what is hoisted.
     fn begin_rows(&mut self) {
-        if self.rows_pending {
+        if self.rows.pending {
             return;
         }
-        self.rows_pending = true;
-        for (_, sql) in &self.settings.0 {
+        self.rows.pending = true;
+        for (_, sql) in &self.session.settings.0 {
             let again = Step::Command(Command::quiet(sql.clone()));
             self.segment.arranged.after.push(again);
         }
@@ -408,34 +420,37 @@ impl Reading<'_> {
         if LIMITS.contains(&name) {
             // A load has its own. But a server that does not know one refuses it here, too.
             if value == "0" {
-                let arranged = &mut self.segment.arranged;
-                if self.rows_pending {
-                    arranged.after.push(Step::Command(command));
-                } else {
-                    arranged.before.push(command);
-                }
+                self.in_place(command);
             }
             return;
         }
         if name == "client_encoding" || name == "names" {
-            self.encoding = value.to_ascii_uppercase();
+            self.session.encoding = value.to_ascii_uppercase();
             self.meta_between = true;
             return;
         }
         if name == "standard_conforming_strings" {
-            self.escapes = matches!(value.to_ascii_lowercase().as_str(), "off" | "false" | "0");
+            self.session.escapes =
+                matches!(value.to_ascii_lowercase().as_str(), "off" | "false" | "0");
         }
-        let changes = self.settings.get(name) != Some(&command.sql);
-        self.settings.set(name, &command.sql);
-        if self.rows_pending {
-            if changes && !NOT_OF_ROWS.contains(&name) {
-                self.rows_guarded = true;
-                self.rows_seen = true;
-            }
-            self.segment.arranged.after.push(Step::Command(command));
+        let changes = self.session.settings.get(name) != Some(&command.sql);
+        self.session.settings.set(name, &command.sql);
+        if !self.rows.pending {
+            self.rows.hoisted.set(name, &command.sql);
+        } else if changes && !NOT_OF_ROWS.contains(&name) {
+            self.rows.guarded = true;
+            self.rows.seen = true;
+        }
+        self.in_place(command);
+    }
+
+    /// Runs a statement where it stands: before the rows, or behind those that have come.
+    fn in_place(&mut self, command: Command) {
+        let arranged = &mut self.segment.arranged;
+        if self.rows.pending {
+            arranged.after.push(Step::Command(command));
         } else {
-            self.hoisted.set(name, &command.sql);
-            self.segment.arranged.before.push(command);
+            arranged.before.push(command);
         }
     }
 
@@ -456,9 +471,9 @@ impl Reading<'_> {
 
     /// Runs a statement before the rows, under the settings of its own place.
     fn hoist(&mut self, command: Command) {
-        for (name, sql) in self.settings.0.clone() {
-            if self.hoisted.get(&name) != Some(&sql) {
-                self.hoisted.set(&name, &sql);
+        for (name, sql) in self.session.settings.0.clone() {
+            if self.rows.hoisted.get(&name) != Some(&sql) {
+                self.rows.hoisted.set(&name, &sql);
                 self.segment.arranged.before.push(Command::quiet(sql));
             }
         }
@@ -485,7 +500,7 @@ impl Reading<'_> {
                 ends_with_marker: false,
                 input: target
                     .as_ref()
-                    .map(|t| input_options(t, &self.encoding))
+                    .map(|t| input_options(t, &self.session.encoding))
                     .unwrap_or_default(),
             },
             target,
@@ -497,8 +512,8 @@ impl Reading<'_> {
         };
         self.begin_rows();
         let arranged = &mut self.segment.arranged;
-        if self.rows_guarded {
-            self.rows_seen = true;
+        if self.rows.guarded {
+            self.rows.seen = true;
             arranged.after.push(Step::Rows(Box::new(table)));
         } else {
             arranged.add(table);

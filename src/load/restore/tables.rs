@@ -178,17 +178,6 @@ pub fn divide(
     Ok(divided)
 }
 
-/// Has names read as they are where the rows stand.
-///
-/// # Errors
-/// The server's.
-pub fn set_search_path(registration: &mut Registration<'_>, table: &DumpedTable) -> Result<()> {
-    match &table.search_path {
-        Some(sql) => Ok(registration.client().batch_execute(sql)?),
-        None => Ok(()),
-    }
-}
-
 /// Divides tables whose names are read by one `search_path`; the number of the first one.
 fn divide_alike(
     registration: &mut Registration<'_>,
@@ -197,7 +186,10 @@ fn divide_alike(
     runner: &mut Runner<'_>,
     divided: &mut Divided,
 ) -> Result<()> {
-    set_search_path(registration, &tables[0])?;
+    // Names are read as they are where the rows stand.
+    if let Some(search_path) = &tables[0].search_path {
+        registration.client().batch_execute(search_path)?;
+    }
     let names: Vec<&str> = tables
         .iter()
         .map(|t| t.target.as_ref().map_or("", |target| target.table.as_str()))
