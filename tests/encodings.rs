@@ -241,6 +241,17 @@ fn files_in_multi_byte_encodings_load_wherever_blocks_of_them_end() {
     }
 }
 
+/// Makes a database in an encoding; its name.
+fn create_database(server: &Server, encoding: &str) -> String {
+    let database = encoding.to_lowercase();
+    let sql = format!(
+        "CREATE DATABASE {database} TEMPLATE template0 ENCODING '{encoding}'
+         LC_COLLATE 'C' LC_CTYPE 'C'"
+    );
+    server.execute(DB, &sql);
+    database
+}
+
 #[test]
 fn databases_in_single_byte_encodings_load_as_copy_loads_them() {
     const LATIN1: &[u8] =
@@ -250,14 +261,7 @@ fn databases_in_single_byte_encodings_load_as_copy_loads_them() {
     for version in [14, 18] {
         let server = Server::start(version, SETTINGS);
         for encoding in ["LATIN1", "WIN1251", "SQL_ASCII"] {
-            let database = encoding.to_lowercase();
-            server.execute(
-                DB,
-                &format!(
-                    "CREATE DATABASE {database} TEMPLATE template0 ENCODING '{encoding}'
-                     LC_COLLATE 'C' LC_CTYPE 'C'"
-                ),
-            );
+            let database = create_database(&server, encoding);
             server.execute(
                 &database,
                 "CREATE TABLE t (id int, v varchar(5), c char(3), n name, j jsonb);
@@ -297,14 +301,7 @@ fn databases_in_extended_unix_codes_load_as_copy_loads_them() {
     for version in [14, 18] {
         let server = Server::start(version, SETTINGS);
         for encoding in ["EUC_JP", "EUC_JIS_2004", "EUC_CN", "EUC_KR", "EUC_TW"] {
-            let database = encoding.to_lowercase();
-            server.execute(
-                DB,
-                &format!(
-                    "CREATE DATABASE {database} TEMPLATE template0 ENCODING '{encoding}'
-                     LC_COLLATE 'C' LC_CTYPE 'C'"
-                ),
-            );
+            let database = create_database(&server, encoding);
             server.execute(
                 &database,
                 "CREATE TABLE t (id int, v varchar(5), c char(3), n name, j json);
