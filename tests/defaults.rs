@@ -636,6 +636,52 @@ fn an_error_in_an_expression_is_the_servers_with_the_line() {
 }
 
 #[test]
+fn a_default_that_fails_once_is_not_drawn_again() {
+    support::each_version(&[], |server| {
+        server.execute(
+            DB,
+            "CREATE SEQUENCE s; CREATE DOMAIN d AS int CHECK (VALUE <> 130);
+             CREATE TABLE divided (k int, x int DEFAULT 1000 / (130 - nextval('s')));
+             CREATE TABLE often (k int, x int DEFAULT 1000 / (13 - nextval('s') % 20));
+             CREATE TABLE domains (k int, x d DEFAULT nextval('s') + 0)",
+        );
+        let path = put(server, "input.csv", "1\n".repeat(3000).as_bytes());
+        for (table, sqlstate, line) in [
+            ("divided", "22012", 130),
+            ("often", "22012", 13),
+            ("domains", "23514", 130),
+        ] {
+            let restart = "ALTER SEQUENCE s RESTART";
+            server.execute(DB, restart);
+            let copy = format!("COPY {table} (k) FROM '{}' (FORMAT csv)", path.display());
+            let refused = server.connect(DB).batch_execute(&copy).expect_err(table);
+            let refused = refused.as_db_error().expect("the server's error");
+            assert_eq!(refused.code().code(), sqlstate, "{table}");
+            let told = format!("line {line}");
+            assert!(
+                refused.where_().is_some_and(|w| w.contains(&told)),
+                "{refused:?}"
+            );
+            server.execute(DB, restart);
+            let stderr = build(server, &[&format!("{table}(k)={}", path.display())]);
+            let stderr = stderr.expect_failure(1);
+            assert!(
+                stderr.starts_with(&format!("ERROR {sqlstate}: ")),
+                "{stderr}"
+            );
+            assert!(
+                stderr.contains(&format!("input.csv, line {line}")),
+                "{stderr}"
+            );
+            assert_eq!(
+                server.value(DB, &format!("SELECT count(*) FROM {table}")),
+                "0"
+            );
+        }
+    });
+}
+
+#[test]
 fn large_generated_values_are_asked_for_in_parts() {
     let schema = "CREATE TABLE t (n int, v text, id serial,
                       g text GENERATED ALWAYS AS (repeat(md5(n::text), 400)) STORED)";

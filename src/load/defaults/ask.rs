@@ -7,6 +7,7 @@
 
 use super::wire_column::{Raw, WireArray, WireColumn};
 use crate::error::{Class, Error, Result};
+use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::ToSql;
 use postgres::{Client, Statement};
 use std::collections::HashMap;
@@ -112,7 +113,15 @@ impl Line<'_> {
         }
         cost.batches += 1;
         self.client.batch_execute("SAVEPOINT pgpagewrite_ask")?;
-        match self.run(query, &rows, &parameters(rows.clone()), out) {
+        let mut answered = 0;
+        let ran = self.run(
+            query,
+            rows.len(),
+            &parameters(rows.clone()),
+            out,
+            &mut answered,
+        );
+        match ran {
             Ok(()) => {
                 self.client
                     .batch_execute("RELEASE SAVEPOINT pgpagewrite_ask")?;
@@ -125,26 +134,21 @@ impl Line<'_> {
                     "ROLLBACK TO SAVEPOINT pgpagewrite_ask;
                      RELEASE SAVEPOINT pgpagewrite_ask",
                 )?;
-                // Which row was it? A function may succeed the second time; so be it.
-                let middle = rows.start + rows.len() / 2;
-                if rows.len() == 1 {
-                    return Ok(Some((rows.start, error)));
-                }
-                let first = self.ask(query, rows.start..middle, parameters, out, cost)?;
-                if first.is_some() {
-                    return Ok(first);
-                }
-                self.ask(query, middle..rows.end, parameters, out, cost)
+                // Nothing is asked twice: a function that fails once may not fail again.
+                Ok(Some((rows.start + answered, error)))
             }
         }
     }
 
+    /// Runs the statement. The server evaluates row by row, and sends each before it looks at the
+    /// next: `answered` tells how many were, also where one of them was refused.
     fn run(
         &mut self,
         query: &Query,
-        rows: &Range<usize>,
+        rows: usize,
         parameters: &[WireArray],
         out: &mut [WireColumn],
+        answered: &mut usize,
     ) -> Result<()> {
         let statement = if let Some(statement) = self.prepared.get(&query.sql) {
             statement.clone()
@@ -153,27 +157,31 @@ impl Line<'_> {
             self.prepared.insert(query.sql.clone(), statement.clone());
             statement
         };
-        let parameters: Vec<&(dyn ToSql + Sync)> = parameters
-            .iter()
-            .map(|p| p as &(dyn ToSql + Sync))
-            .collect();
-        let answer = self.client.query(&statement, &parameters)?;
-        let in_order = answer.len() == rows.len()
-            && (1..).zip(&answer).all(|(n, row)| row.get::<_, i64>(0) == n);
-        if !in_order {
-            return Err(Error::environment(
-                "XX000",
-                "the server answered with other rows than it was asked for",
-            ));
-        }
-        for row in &answer {
+        let parameters = parameters.iter().map(|p| p as &(dyn ToSql + Sync));
+        let mut answer = self.client.query_raw(&statement, parameters)?;
+        while let Some(row) = answer.next()? {
+            if row.get::<_, i64>(0) != *answered as i64 + 1 {
+                return Err(other_rows());
+            }
             for (result, number) in query.asked.iter().enumerate() {
                 let value: Option<Raw<'_>> = row.try_get(result + 1)?;
                 out[*number].push(value.map(|raw| raw.0));
             }
+            *answered += 1;
+        }
+        if *answered != rows {
+            return Err(other_rows());
         }
         Ok(())
     }
+}
+
+#[cold]
+fn other_rows() -> Error {
+    Error::environment(
+        "XX000",
+        "the server answered with other rows than it was asked for",
+    )
 }
 
 /// How many rows the next batch has, learnt from those before.
